@@ -1,0 +1,32 @@
+"""Sourcewise decides which data source to query next, so that an estimate becomes as precise as the budget allows."""
+
+from sourcewise._version import __version__
+from sourcewise.errors import DataError, EstimationError, ExpressionError, SourcewiseError, StudyError
+from sourcewise.fit import fit
+from sourcewise.results import Estimate, Fit, OveridTest
+from sourcewise.robust import ConfidenceSet
+from sourcewise.spec.study import Moment, Parameter, Source, Study
+from sourcewise.statistics.gram import Statistics
+from sourcewise.statistics.rows import Rows
+from sourcewise.statistics.summarize import summarize
+
+__all__ = [
+    "ConfidenceSet",
+    "DataError",
+    "Estimate",
+    "EstimationError",
+    "ExpressionError",
+    "Fit",
+    "Moment",
+    "OveridTest",
+    "Parameter",
+    "Rows",
+    "Source",
+    "SourcewiseError",
+    "Statistics",
+    "Study",
+    "StudyError",
+    "__version__",
+    "fit",
+    "summarize",
+]

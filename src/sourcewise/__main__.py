@@ -1,0 +1,5 @@
+"""`python -m sourcewise`."""
+
+from sourcewise.cli import main
+
+main()

@@ -1,0 +1,31 @@
+"""Everything that Sourcewise raises on purpose.
+
+    SourcewiseError
+    ├── StudyError            a declaration that contradicts itself
+    │   └── ExpressionError   a text that is not an expression, with the place marked
+    ├── DataError             rows or statistics that cannot be used as they are
+    └── EstimationError       a call of the estimator that cannot be answered
+
+A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
+target that is not identified) is no error: it is a field of the result, with advice.
+"""
+
+
+class SourcewiseError(Exception):
+    """Root of every error that Sourcewise raises on purpose."""
+
+
+class StudyError(SourcewiseError):
+    """A study, source, moment or parameter that contradicts itself."""
+
+
+class ExpressionError(StudyError):
+    """A text that cannot be read as an expression; the message shows where."""
+
+
+class DataError(SourcewiseError):
+    """Rows or statistics that cannot be used as they are."""
+
+
+class EstimationError(SourcewiseError):
+    """A call of the estimator that cannot be answered."""

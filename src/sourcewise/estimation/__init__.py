@@ -1,0 +1,1 @@
+"""Evidence in, estimates out: one problem or a batch of thousands, the same code."""

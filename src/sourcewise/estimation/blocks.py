@@ -1,0 +1,106 @@
+"""How the moments of several sources become the blocks of one objective.
+
+*Stacked*: every source keeps its own copy of each moment it computes; sources are independent, so the weight is
+block diagonal, one block a source. *Pooled* (the paper's): one block of M moments averaged over all rows, a moment
+that a source cannot compute counting as zero in its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+
+from sourcewise.moments.base import Errors, Evidence
+from sourcewise.moments.compiled import Integers
+from sourcewise.numerics.linalg import Array
+
+Stacking = Literal["stacked", "pooled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The objective Σ_b mass_b · ḡ_bᵀ W_b ḡ_b over blocks b; masses (B,) are shares of rows."""
+
+    evidence: Mapping[str, Evidence]
+    stacking: Stacking
+    errors: Errors
+    centred: bool
+    moments: int
+    """Moments of the study, M."""
+
+    @property
+    def rows(self) -> Array:
+        """T (B,)."""
+        return np.asarray(sum(part.rows for part in self.evidence.values()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each block is called: its source, or "all" when pooled."""
+        return tuple(self.evidence) if self.stacking == "stacked" else ("all",)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Moments of each block."""
+        if self.stacking == "pooled":
+            return (self.moments,)
+        return tuple(len(part.positions) for part in self.evidence.values())
+
+    @property
+    def masses(self) -> list[Array]:
+        total = self.rows
+        if self.stacking == "pooled":
+            return [np.ones_like(total)]
+        return [part.rows / total for part in self.evidence.values()]
+
+    def means_and_slopes(self, theta: Array) -> list[tuple[Array, Array]]:
+        """ḡ_b (M_b, B) and ∂ḡ_b/∂θ (M_b, D, B)."""
+        parts = [part.mean_and_slope(theta) for part in self.evidence.values()]
+        if self.stacking == "stacked":
+            return parts
+        mean = np.zeros((self.moments, theta.shape[1]))
+        slope = np.zeros((self.moments, *theta.shape))
+        for part, (g, dg) in zip(self.evidence.values(), parts, strict=True):
+            share = part.rows / self.rows
+            places = list(part.positions)
+            mean[places] += share * g
+            slope[places] += share * dg
+        return [(mean, slope)]
+
+    def factors(self, theta: Array) -> list[Array]:
+        """A_b (M_b, K_b, B) with A_b A_bᵀ = Ω_b, about the mean if `centred`."""
+        parts = [part.factor(theta, self.errors) for part in self.evidence.values()]
+        if self.stacking == "stacked":
+            return [part[:, 1:] if self.centred else part for part in parts]
+        return [self._pool(parts)]
+
+    def factors_and_slopes(self, theta: Array) -> list[tuple[Array, Array]]:
+        """A_b and Ȧ_b (D, M_b, K_b, B), where Ȧ_b,d A_bᵀ is the mean product of ∂g/∂θ_d and g."""
+        parts = [part.factors(theta, self.errors) for part in self.evidence.values()]
+        if self.stacking == "stacked":
+            return [(a[:, 1:], slope[:, :, 1:]) if self.centred else (a, slope) for a, slope in parts]
+        slopes = [self._pool([slope[d] for _, slope in parts]) for d in range(theta.shape[0])]
+        return [(self._pool([a for a, _ in parts]), np.stack(slopes))]
+
+    def _pool(self, parts: list[Array]) -> Array:
+        """Sources side by side: their columns are independent pieces of the pooled variance."""
+        columns = []
+        roots = [np.sqrt(part.rows / self.rows) for part in self.evidence.values()]
+        for part, root, rows in zip(self.evidence.values(), roots, parts, strict=True):
+            spread = np.zeros((self.moments, *rows.shape[1:]))
+            spread[list(part.positions)] = root * rows
+            columns.append(spread)
+        if self.centred:  # take the mean out of the first columns, which hold √κ_i ḡ_i
+            firsts = np.stack([column[:, 0] for column in columns], axis=1)
+            shares = np.stack(roots)
+            mean = np.einsum("msb,sb->mb", firsts, shares)
+            for k, column in enumerate(columns):
+                column[:, 0] -= mean * shares[k]
+        return np.concatenate(columns, axis=1)
+
+    def take(self, which: Integers) -> Self:
+        """The problems at these positions."""
+        narrowed = {name: part.take(which) for name, part in self.evidence.items()}
+        return type(self)(narrowed, self.stacking, self.errors, self.centred, self.moments)

@@ -1,0 +1,248 @@
+"""The generalised method of moments for one problem or a batch: θ (D, B) from blocks of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.estimation.blocks import Blocks
+from sourcewise.estimation.starts import starting_points
+from sourcewise.estimation.weights import Weight, WeightMatrix, efficient_weight, fixed_weight, noise
+from sourcewise.moments.compiled import CompiledStudy, Integers
+from sourcewise.numerics.least_squares import Problem, Search, minimize
+from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
+from sourcewise.spec.study import Study
+
+Scheme = Literal["two-step", "identity", "iterated", "cue", "fixed"]
+
+MAX_REWEIGHTINGS = 500
+SETTLED = 1e-8
+"""Iterated weights: a round that moves the whitened moments by less than this share of their noise is the last."""
+
+
+class Status(IntEnum):
+    """How a search ended."""
+
+    CONVERGED = 0
+    ITERATIONS = 1
+    CYCLE = 2
+    NOT_FINITE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to do with the moments; see `sourcewise.fit` for the meaning of each."""
+
+    scheme: Scheme = "two-step"
+    ridge: float = 0.0
+    first_weight: WeightMatrix | None = None
+    max_iterations: int = 100
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Where B searches ended. `first` is the estimate that the last weight was computed at (θ̂ itself for a fixed one)."""
+
+    theta: Array
+    first: Array
+    objective: Array
+    weight: Weight
+    status: Integers
+    iterations: Integers
+    minima: Integers
+    """Distinct local minima met, where several starts were tried."""
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        return self.status == Status.CONVERGED
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedMoments:
+    """U ḡ(θ) with a weight that does not move."""
+
+    blocks: Blocks
+    weight: Weight
+
+    def residual(self, theta: Array) -> tuple[Array, Array]:
+        parts = self.blocks.means_and_slopes(theta)
+        joined = self.weight.apply([np.concatenate([g[:, None], dg], axis=1) for g, dg in parts])
+        return np.ascontiguousarray(joined[:, 0]), joined[:, 1:]
+
+    def take(self, which: Integers) -> Self:
+        return type(self)(self.blocks.take(which), self.weight.take(which))
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatedMoments:
+    """Ω(θ)^(−1/2) ḡ(θ), the weight moving with θ; its Jacobian gives the exact gradient of the CUE objective."""
+
+    blocks: Blocks
+
+    def residual(self, theta: Array) -> tuple[Array, Array]:
+        means = self.blocks.means_and_slopes(theta)
+        factors = self.blocks.factors_and_slopes(theta)
+        residuals, slopes = [], []
+        for (g, dg), (rows, drows), mass in zip(means, factors, self.blocks.masses, strict=True):
+            triangle = orthogonalize(rows)
+            root = np.sqrt(mass) * triangle.inverse
+            white = matmul(triangle.inverse, g)
+            # G_d − E[G_d gᵀ] Ω⁻¹ ḡ: the part of the slope that is unrelated to the moments themselves
+            along = np.einsum("rkb,rb->kb", triangle.basis, white)
+            shared = np.einsum("dmkb,kb->mdb", drows, along)
+            residuals.append(matmul(root, g))
+            slopes.append(matmul(root, dg - shared))
+        return np.concatenate(residuals), np.concatenate(slopes)
+
+    def take(self, which: Integers) -> Self:
+        return type(self)(self.blocks.take(which))
+
+
+def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array) -> Estimates:
+    """Estimates from starting values `given` (D, B), NaN where there is none."""
+    starts = starting_points(study, compiled, blocks, given, settings.seed)
+    weight = fixed_weight(blocks, settings.first_weight)
+    first = _first_step(compiled, blocks, weight, starts, settings)
+    if settings.scheme in ("identity", "fixed"):
+        return first
+    found = _reweighted(compiled, blocks, first, settings)
+    if settings.scheme == "iterated":
+        return _iterate(compiled, blocks, found, settings)
+    if settings.scheme == "cue":
+        return _updated(compiled, blocks, [found.theta, first.theta], found, settings)
+    return found
+
+
+def _search(compiled: CompiledStudy, problem: Problem, start: Array, unit: Array, settings: Settings) -> Search:
+    return minimize(
+        problem,
+        start,
+        lower=compiled.lower,
+        upper=compiled.upper,
+        noise=unit,
+        max_iterations=settings.max_iterations,
+    )
+
+
+def _first_step(
+    compiled: CompiledStudy, blocks: Blocks, weight: Weight, starts: Sequence[Array], settings: Settings
+) -> Estimates:
+    problem = WeightedMoments(blocks, weight)
+
+    def run(start: Array) -> Search:
+        return _search(compiled, problem, start, noise(blocks, weight, start), settings)
+
+    search, minima = _best(run, starts)
+    if not search.converged.all() and len(starts) == 1 and settings.max_iterations > 1:
+        search, minima = _retry(search, run, settings.seed)
+    return Estimates(
+        search.theta, search.theta, search.objective, weight, _status(search), search.iterations, minima
+    )
+
+
+def _best(run: Callable[[Array], Search], starts: Sequence[Array]) -> tuple[Search, Integers]:
+    """The best end of several searches, problem by problem, and how many different minima they met."""
+    best = run(starts[0])
+    minima = np.where(best.converged, 1, 0)
+    for start in starts[1:]:
+        other = run(start)
+        best, minima = _better(best, other, minima)
+    return best, minima
+
+
+def _better(best: Search, other: Search, minima: Integers) -> tuple[Search, Integers]:
+    with np.errstate(invalid="ignore"):
+        gap = other.objective - best.objective
+        apart = np.abs(gap) > 1e-6 * (np.abs(best.objective) + np.abs(other.objective)) + 1e-20
+    wins = (other.converged & ~best.converged) | ((other.converged == best.converged) & (gap < 0) & apart)
+    wins |= ~best.finite & other.finite
+    fields = (
+        np.where(wins, getattr(other, name), getattr(best, name))
+        for name in ("theta", "objective", "converged", "finite", "iterations")
+    )
+    return Search(*fields), minima + (other.converged & best.converged & apart)
+
+
+def _retry(search: Search, run: Callable[[Array], Search], seed: int) -> tuple[Search, Integers]:
+    """Other starts around the place where a search got lost; problems that converged keep their result."""
+    random = np.random.Generator(np.random.SFC64(seed))
+    minima = np.where(search.converged, 1, 0)
+    settled = search.converged.copy()
+    spread = 1.0 + np.abs(np.where(np.isfinite(search.theta), search.theta, 0.0))
+    centre = np.where(np.isfinite(search.theta), search.theta, 0.0)
+    for _ in range(8):
+        start = centre + spread * random.normal(size=(len(centre), 1))
+        other, more = _better(search, run(np.where(settled, centre, start)), minima)
+        search, minima = other, np.where(settled, minima, more)
+    return search, minima
+
+
+def _status(search: Search) -> Integers:
+    status = np.where(search.converged, Status.CONVERGED, Status.ITERATIONS)
+    return np.asarray(np.where(search.finite, status, Status.NOT_FINITE))
+
+
+def _reweighted(compiled: CompiledStudy, blocks: Blocks, last: Estimates, settings: Settings) -> Estimates:
+    """One more step with the efficient weight at the last estimate."""
+    weight = efficient_weight(blocks, last.theta, settings.ridge)
+    unit = noise(blocks, weight, last.theta)
+    search = _search(compiled, WeightedMoments(blocks, weight), last.theta, unit, settings)
+    status = np.where(search.converged, _status(search), Status.ITERATIONS)
+    status = np.where(search.finite & np.isfinite(last.theta).all(axis=0), status, Status.NOT_FINITE)
+    return Estimates(
+        search.theta, last.theta, search.objective, weight, status, last.iterations + search.iterations, last.minima
+    )
+
+
+def _iterate(compiled: CompiledStudy, blocks: Blocks, found: Estimates, settings: Settings) -> Estimates:
+    """Reweight until nothing moves. A cycle of two is recognised, and is not convergence."""
+    before, settled = found.first, np.zeros(found.theta.shape[1], dtype=bool)
+    cycle = settled.copy()
+    for _ in range(MAX_REWEIGHTINGS):
+        unit = noise(blocks, found.weight, found.theta)
+        settled = _distance(blocks, found.weight, found.theta, found.first) <= SETTLED * unit
+        # back where it was two rounds ago, but not where it was one round ago
+        cycle = ~settled & (_distance(blocks, found.weight, found.theta, before) <= SETTLED * unit)
+        if (settled | cycle | (found.status == Status.NOT_FINITE)).all():
+            break
+        before, found = found.first, _reweighted(compiled, blocks, found, settings)
+    status = np.where(settled, found.status, np.where(cycle, Status.CYCLE, Status.ITERATIONS))
+    status = np.where(found.status == Status.NOT_FINITE, found.status, status)
+    return Estimates(
+        found.theta, found.first, found.objective, found.weight, status, found.iterations, found.minima
+    )
+
+
+def _distance(blocks: Blocks, weight: Weight, theta: Array, other: Array) -> Array:
+    """How far two estimates are apart in what the weighted moments see."""
+    slopes = weight.apply([slope for _, slope in blocks.means_and_slopes(theta)])
+    return np.asarray(np.sqrt(squared(np.einsum("rdb,db->rb", slopes, theta - other))))
+
+
+def _updated(
+    compiled: CompiledStudy, blocks: Blocks, starts: list[Array], found: Estimates, settings: Settings
+) -> Estimates:
+    """Continuously updated weight, from several starts: its objective can have more than one minimum."""
+    random = np.random.Generator(np.random.SFC64(settings.seed))
+    spread = np.abs(starts[0] - starts[1]) + 0.1 * np.abs(starts[0]) + 1e-3
+    starts = starts + [starts[0] + spread * random.normal(size=spread.shape) for _ in range(4)]
+    unit = noise(blocks, found.weight, found.theta)
+    search, minima = _best(
+        lambda start: _search(compiled, UpdatedMoments(blocks), start, unit, settings), starts
+    )
+    weight = efficient_weight(blocks, search.theta)
+    return Estimates(
+        search.theta,
+        search.theta,
+        search.objective,
+        weight,
+        _status(search),
+        found.iterations + search.iterations,
+        minima,
+    )

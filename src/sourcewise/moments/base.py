@@ -1,0 +1,35 @@
+"""What the estimator asks of a source's data. Nothing above this interface knows how the data are kept."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, Self
+
+from sourcewise.moments.compiled import Integers
+from sourcewise.numerics.linalg import Array
+
+Errors = Literal["robust", "homoskedastic"]
+"""How the variance of a moment is estimated: as it is, or as instrument² times residual², the two unrelated."""
+
+
+class Evidence(Protocol):
+    """The data of one source, for B problems at once; θ is (D, B), M counts the source's moments."""
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Which of the study's moments these are."""
+
+    @property
+    def rows(self) -> Array:
+        """Rows of each problem, (B,)."""
+
+    def mean_and_slope(self, theta: Array) -> tuple[Array, Array]:
+        """ḡ (M, B) and ∂ḡ/∂θ (M, D, B)."""
+
+    def factor(self, theta: Array, errors: Errors) -> Array:
+        """A (M, K, B) with A Aᵀ = Ω, the mean of g gᵀ. With robust errors the first column is ḡ."""
+
+    def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
+        """A, and Ȧ (D, M, K, B) in the same basis: Ȧ_d Aᵀ is the mean of (∂g/∂θ_d) gᵀ."""
+
+    def take(self, which: Integers) -> Self:
+        """The problems at these positions."""

@@ -1,0 +1,194 @@
+"""A study made ready for numbers: every source's moments expanded, differentiated and turned into programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.errors import StudyError
+from sourcewise.moments.expand import (
+    CENTRE,
+    Monomial,
+    NotSeparableError,
+    Polynomial,
+    expand,
+)
+from sourcewise.moments.program import Program
+from sourcewise.numerics.linalg import Array
+from sourcewise.spec.nodes import ONE, Node, derivative, factored, multiply, number, power
+from sourcewise.spec.study import Study
+
+Integers = NDArray[np.int64]
+
+MAX_SOURCE_TERMS = 2000
+"""Data terms of one source: its Gram matrix has this many rows and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """C(θ, s) of some formulas by its non-zero entries, and ∂C/∂θ likewise (`slopes` gives both).
+
+    Entry e of C stands at formula `row[e]`, data term `term[e]`; likewise for the derivative, whose entries carry a
+    parameter too. Both are sorted by row (and parameter), so that sums over terms are runs of neighbours.
+    """
+
+    shape: tuple[int, int]
+    values: Program
+    slopes: Program
+    row: Integers
+    term: Integers
+    slope_row: Integers
+    slope_parameter: Integers
+    slope_term: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Separable:
+    """The moments of one source as C(θ, s) φ(x − s).
+
+    `instrument` and `residual` split each moment into a factor of data alone and the rest, for variances that
+    assume the two unrelated.
+    """
+
+    terms: tuple[Monomial, ...]
+    moments: Coefficients
+    instrument: Coefficients
+    residual: Coefficients
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSource:
+    """What one source computes. `atoms` maps texts to nodes; `separable` is None when rows have to be kept."""
+
+    name: str
+    variables: tuple[str, ...]
+    moments: tuple[int, ...]
+    atoms: Mapping[str, Node]
+    atom_program: Program
+    separable: Separable | None
+    rowwise: Program
+
+    @property
+    def terms(self) -> tuple[Monomial, ...]:
+        return self.separable.terms if self.separable else ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStudy:
+    """Programs of all sources that compute a moment, and of the target with its gradient."""
+
+    parameters: tuple[str, ...]
+    count: int
+    sources: Mapping[str, CompiledSource]
+    target: Program
+    start: Array
+    lower: Array
+    upper: Array
+
+
+@lru_cache(maxsize=128)
+def compile_study(study: Study) -> CompiledStudy:
+    names = tuple(study.parameters)
+    sources = {name: compile_source(study, name) for name in study.sources if study.moments_of(name)}
+    memo: dict[tuple[Node, str], Node] = {}
+    gradient = [derivative(study.target_node, name, memo) for name in names]
+    declared = study.parameters.values()
+    return CompiledStudy(
+        names,
+        len(study.moments),
+        sources,
+        Program(names, [study.target_node, *gradient]),
+        np.array([np.nan if p.start is None else p.start for p in declared]),
+        np.array([p.lower for p in declared]),
+        np.array([p.upper for p in declared]),
+    )
+
+
+@lru_cache(maxsize=1024)
+def compile_source(study: Study, source: str) -> CompiledSource:
+    positions = study.moments_of(source)
+    if not positions:
+        raise StudyError(f"source {source!r} computes no moment of this study, so its rows have no use")
+    nodes = [study.moments[j].node for j in positions]
+    known = frozenset(study.variables)
+    names = tuple(study.parameters)
+    used = frozenset().union(*(node.symbols for node in nodes))
+    variables = tuple(v for v in study.sources[source].observes if v in used)
+    atoms: dict[str, Node] = {}
+    separable = _separate(nodes, known, names, atoms)
+    if separable is None:
+        atoms = {}
+    memo: dict[tuple[Node, str], Node] = {}
+    slopes = [derivative(node, name, memo) for node in nodes for name in names]
+    return CompiledSource(
+        source,
+        variables,
+        positions,
+        atoms,
+        Program(variables, list(atoms.values())),
+        separable,
+        Program((*names, *variables), nodes + slopes),
+    )
+
+
+def _separate(
+    nodes: list[Node], variables: frozenset[str], names: tuple[str, ...], atoms: dict[str, Node]
+) -> Separable | None:
+    halves = [_split(node, variables) for node in nodes]
+    try:
+        moments = [expand(node, variables, atoms) for node in nodes]
+        instruments = [expand(left, variables, atoms) for left, _ in halves]
+        residuals = [expand(right, variables, atoms) for _, right in halves]
+    except NotSeparableError:
+        return None
+    found = {m for polynomial in (*moments, *instruments, *residuals) for m in polynomial}
+    terms = ((), *sorted(found - {()}, key=lambda m: (sum(p for _, p in m), m)))
+    if len(terms) > MAX_SOURCE_TERMS:
+        raise StudyError(
+            f"the moments of one source expand to {len(terms)} data terms, more than {MAX_SOURCE_TERMS}; "
+            f"use fewer moments or lower powers"
+        )
+    inputs = (*names, *(CENTRE + atom for atom in atoms))
+    parts = (_coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments, residuals))
+    return Separable(terms, *parts)
+
+
+def _split(node: Node, variables: frozenset[str]) -> tuple[Node, Node]:
+    """The factors of data alone, and the rest."""
+    coefficient, factors = factored(node)
+    data = [power(b, e) for b, e in factors if b.symbols <= variables]
+    rest = [power(b, e) for b, e in factors if not b.symbols <= variables]
+    return multiply(ONE, *data), multiply(number(coefficient), *rest)
+
+
+def _coefficients(
+    polynomials: list[Polynomial], terms: tuple[Monomial, ...], names: tuple[str, ...], inputs: tuple[str, ...]
+) -> Coefficients:
+    place = {monomial: k for k, monomial in enumerate(terms)}
+    entries = [(j, place[m], node) for j, poly in enumerate(polynomials) for m, node in poly.items()]
+    memo: dict[tuple[Node, str], Node] = {}
+    slopes = [
+        (j, d, k, derivative(node, name, memo))
+        for j, k, node in entries
+        for d, name in enumerate(names)
+        if name in node.symbols
+    ]
+    entries.sort(key=lambda entry: entry[:2])
+    slopes.sort(key=lambda entry: entry[:3])
+    columns = np.array([entry[:2] for entry in entries], dtype=np.int64).reshape(-1, 2).T
+    slope_columns = np.array([entry[:3] for entry in slopes], dtype=np.int64).reshape(-1, 3).T
+    values = [entry[-1] for entry in entries]
+    both = values + [entry[-1] for entry in slopes]
+    shape = (len(polynomials), len(terms))
+    return Coefficients(shape, Program(inputs, values), Program(inputs, both), *columns, *slope_columns)
+
+
+def describe_term(monomial: Monomial) -> str:
+    """The term as a reader would write it; `1` for the constant."""
+    return "*".join(atom if power == 1 else f"({atom})**{power}" for atom, power in monomial) or "1"
+
+

@@ -1,0 +1,74 @@
+"""Evidence from rows, for moments in which data and parameters cannot be told apart (a logit score, say)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import numpy as np
+
+from sourcewise.errors import EstimationError
+from sourcewise.moments.base import Errors
+from sourcewise.moments.compiled import CompiledSource, Integers
+from sourcewise.numerics.linalg import Array, gram_factor
+
+BLOCK = 8192
+"""Rows at a time: intermediate columns stay in cache."""
+
+
+class RowEvidence:
+    """The rows of one source: an array (variables, n) for each of B problems."""
+
+    def __init__(self, source: CompiledSource, tables: Sequence[Array]) -> None:
+        self._source = source
+        self._tables = tables
+        self.rows = np.array([table.shape[1] for table in tables], dtype=np.float64)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return self._source.moments
+
+    def take(self, which: Integers) -> Self:
+        return type(self)(self._source, [self._tables[b] for b in which])
+
+    def mean_and_slope(self, theta: Array) -> tuple[Array, Array]:
+        size, dimension = len(self.positions), theta.shape[0]
+        sums = np.stack(
+            [sum(block.sum(axis=1) for block in self._blocks(b, theta[:, b])) for b in range(len(self._tables))],
+            axis=-1,
+        )
+        means = sums / self.rows
+        return means[:size], means[size:].reshape(size, dimension, -1)
+
+    def factor(self, theta: Array, errors: Errors) -> Array:
+        return self._rows(theta, errors, len(self.positions))
+
+    def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
+        size, dimension = len(self.positions), theta.shape[0]
+        rows = self._rows(theta, errors, size * (1 + dimension))
+        slopes = rows[size:].reshape(size, dimension, *rows.shape[1:])
+        return rows[:size], slopes.swapaxes(0, 1)
+
+    def _rows(self, theta: Array, errors: Errors, count: int) -> Array:
+        """Factor (count, count + 1, B) of the mean products of the first `count` formulas, centred at their means."""
+        if errors != "robust":
+            raise EstimationError(
+                f"errors={errors!r} needs moments in which data and parameters separate; "
+                f"source {self._source.name!r} has others, so use errors='robust'"
+            )
+        grams = []
+        for b, rows in enumerate(self.rows):
+            gram = np.zeros((count + 1, count + 1))
+            for block in self._blocks(b, theta[:, b]):
+                table = np.vstack([np.ones(block.shape[1]), block[:count]])
+                gram += table @ table.T
+            grams.append(gram / rows)
+        return gram_factor(np.stack(grams))[1:]
+
+    def _blocks(self, problem: int, theta: Array) -> Iterator[Array]:
+        """Moments, then their derivatives (moment-major), of up to BLOCK rows at a time: (M + M D, rows)."""
+        table = self._tables[problem]
+        for start in range(0, table.shape[1], BLOCK):
+            columns = table[:, start : start + BLOCK]
+            values = self._source.rowwise([*theta, *columns])
+            yield np.vstack([np.broadcast_to(value, columns.shape[1:]) for value in values])

@@ -1,0 +1,118 @@
+"""Evidence from sums of products alone: ḡ, Ω and their derivatives without touching a row again."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from sourcewise.moments.base import Errors
+from sourcewise.moments.compiled import Coefficients, CompiledSource, Integers
+from sourcewise.numerics.linalg import Array, gram_factor, matmul
+
+
+class GramEvidence:
+    """n and P = Σ φφᵀ of one source about fixed centres, for B problems."""
+
+    def __init__(self, source: CompiledSource, rows: Array, gram: Array, centre: Array) -> None:
+        """rows (B,), gram (B, K, K), centre (atoms, B) or (atoms, 1)."""
+        assert source.separable is not None
+        self._source = source
+        self._forms = source.separable
+        self._gram = gram
+        self._centre = centre
+        self.rows = rows
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return self._source.moments
+
+    @cached_property
+    def _means(self) -> Array:
+        """φ̄ (K, B)."""
+        return np.ascontiguousarray((self._gram[:, 0, :] / self.rows[:, None]).T)
+
+    @cached_property
+    def _root(self) -> Array:
+        """L (K, K, B) with L Lᵀ = P/n; its first column is φ̄."""
+        return gram_factor(self._gram / self.rows[:, None, None])
+
+    def take(self, which: Integers) -> Self:
+        centre = self._centre if self._centre.shape[1] == 1 else self._centre[:, which]
+        taken = type(self)(self._source, self.rows[which], self._gram[which], centre)
+        taken.__dict__["_means"] = self._means[:, which]
+        return taken
+
+    def _inputs(self, theta: Array) -> list[Any]:
+        """Scalars for one problem, arrays for many: the programs take both."""
+        if theta.shape[1] == 1 and self._centre.shape[1] == 1:
+            return [*theta[:, 0], *self._centre[:, 0]]
+        centres = self._centre[:, 0] if self._centre.shape[1] == 1 else self._centre
+        return [*theta, *centres]
+
+    def mean_and_slope(self, theta: Array) -> tuple[Array, Array]:
+        forms, batch = self._forms.moments, theta.shape[1]
+        entries = _stack(forms.slopes(self._inputs(theta)), batch)
+        count = len(forms.row)
+        mean = _sum_runs(entries[:count] * self._means[forms.term], forms.row)[1]
+        slope = np.zeros((forms.shape[0], theta.shape[0], batch))
+        if len(forms.slope_row):
+            key = forms.slope_row * theta.shape[0] + forms.slope_parameter
+            places, sums = _sum_runs(entries[count:] * self._means[forms.slope_term], key)
+            slope.reshape(-1, batch)[places] = sums
+        return mean, slope
+
+    def factor(self, theta: Array, errors: Errors) -> Array:
+        if errors == "homoskedastic":
+            left, right = (self._value_rows(part, theta) for part in (self._forms.instrument, self._forms.residual))
+            return _pair_columns(left, right)
+        return self._value_rows(self._forms.moments, theta)
+
+    def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
+        if errors == "homoskedastic":
+            left = self._value_rows(self._forms.instrument, theta)
+            right, slopes = self._all_rows(self._forms.residual, theta)
+            return _pair_columns(left, right), np.stack([_pair_columns(left, slope) for slope in slopes])
+        return self._all_rows(self._forms.moments, theta)
+
+    def _value_rows(self, forms: Coefficients, theta: Array) -> Array:
+        """C L (M, K, B)."""
+        batch = theta.shape[1]
+        dense = np.zeros((*forms.shape, batch))
+        dense[forms.row, forms.term] = _stack(forms.values(self._inputs(theta)), batch)
+        return matmul(dense, self._root)
+
+    def _all_rows(self, forms: Coefficients, theta: Array) -> tuple[Array, Array]:
+        """C L (M, K, B) and (∂C/∂θ) L (D, M, K, B)."""
+        dimension, batch = theta.shape
+        entries = _stack(forms.slopes(self._inputs(theta)), batch)
+        dense = np.zeros((1 + dimension, *forms.shape, batch))
+        count = len(forms.row)
+        dense[0, forms.row, forms.term] = entries[:count]
+        dense[1 + forms.slope_parameter, forms.slope_row, forms.slope_term] = entries[count:]
+        rows = matmul(dense.reshape(-1, forms.shape[1], batch), self._root)
+        rows = rows.reshape(1 + dimension, *forms.shape, batch)
+        return rows[0], rows[1:]
+
+
+def _stack(values: list[Any], batch: int) -> Array:
+    """Scalars and (B,) arrays as the rows of one array."""
+    if batch == 1:
+        return np.array(values, dtype=np.float64).reshape(len(values), 1)
+    out = np.empty((len(values), batch))
+    for k, value in enumerate(values):
+        out[k] = value
+    return out
+
+
+def _sum_runs(rows: Array, key: Integers) -> tuple[Integers, Array]:
+    """Sums of neighbouring rows with equal (sorted) keys."""
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    return key[starts], np.add.reduceat(rows, starts, axis=0)
+
+
+def _pair_columns(left: Array, right: Array) -> Array:
+    """Row-wise Kronecker product: its Gram matrix is the entrywise product of the two Gram matrices."""
+    pairs = left[:, :, None] * right[:, None]
+    return pairs.reshape(left.shape[0], -1, left.shape[2])

@@ -1,0 +1,163 @@
+"""Levenberg–Marquardt for a batch of nonlinear least-squares problems with bounds.
+
+State is passed, not hidden: a `Problem` gives residuals and Jacobians at any point and can be narrowed to the
+problems that are still open. A parameter that the residuals do not determine costs nothing: its steps are
+damped, so they have minimum norm, and the search goes on in the other directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
+
+Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+FINE = 1e-9
+"""Converged: a full step would change the residual by less than this, in units of its sampling noise."""
+
+COARSE = 1e-5
+"""The same for a search that rounding errors keep from going on."""
+
+MAX_DAMPING = 1e8
+
+
+class Problem(Protocol):
+    """Residuals of `batch` problems."""
+
+    def residual(self, theta: Array) -> tuple[Array, Array]:
+        """r (R, B) and J (R, D, B) at theta (D, B)."""
+
+    def take(self, which: Integers) -> Self:
+        """The problems at these positions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where each search ended: theta (D, B), objective ‖r‖² (B,), and why."""
+
+    theta: Array
+    objective: Array
+    converged: Bools
+    finite: Bools
+    iterations: Integers
+
+
+@dataclass(slots=True)
+class _State:
+    """The problems that are still open."""
+
+    which: Integers
+    theta: Array
+    residual: Array
+    jacobian: Array
+    objective: Array
+    damping: Array
+    scale: Array
+    noise: Array
+
+
+def minimize(
+    problem: Problem, start: Array, *, lower: Array, upper: Array, noise: Array, max_iterations: int = 100
+) -> Search:
+    """Minimise ‖r(θ)‖² from start (D, B) within lower ≤ θ ≤ upper (D,). `noise` (B,) is the size of r's sampling error."""
+    low, high = lower[:, None], upper[:, None]
+    state = _open(problem, np.clip(start, low, high), noise)
+    out = Search(
+        state.theta.copy(),
+        state.objective.copy(),
+        np.zeros(len(noise), dtype=bool),
+        np.isfinite(state.objective),
+        np.zeros(len(noise), dtype=np.int64),
+    )
+    current = problem
+    state, current = _narrow(state, current, out.finite)
+    for _ in range(max_iterations):
+        if not state.which.size:
+            break
+        out.iterations[state.which] += 1
+        step, size = _step(state, low, high)
+        trial = np.clip(state.theta + step, low, high)
+        residual, jacobian = current.residual(trial)
+        objective = squared(residual)
+        done, finished = _advance(state, trial, residual, jacobian, objective, size)
+        out.theta[:, state.which] = state.theta
+        out.objective[state.which] = state.objective
+        out.converged[state.which] = done
+        if finished.any():
+            state, current = _narrow(state, current, ~finished)
+    return out
+
+
+def _open(problem: Problem, theta: Array, noise: Array) -> _State:
+    residual, jacobian = problem.residual(theta)
+    batch = theta.shape[1]
+    scale = np.zeros_like(theta)
+    return _State(
+        np.arange(batch), theta, residual, jacobian, squared(residual), np.zeros(batch), scale, noise
+    )
+
+
+def _narrow(state: _State, problem: Problem, keep: Bools) -> tuple[_State, Problem]:
+    if keep.all():
+        return state, problem
+    arrays = (state.theta, state.residual, state.jacobian, state.objective, state.damping, state.scale, state.noise)
+    return _State(state.which[keep], *(a[..., keep] for a in arrays)), problem.take(np.flatnonzero(keep))
+
+
+def _step(state: _State, low: Array, high: Array) -> tuple[Array, Array]:
+    """The (damped) Gauss–Newton step (D, B) and the size of the undamped change of the residual (B,)."""
+    columns = np.ascontiguousarray(state.jacobian.swapaxes(0, 1))
+    gradient = np.einsum("drb,rb->db", columns, state.residual)
+    pinned = ((state.theta <= low) & (gradient > 0)) | ((state.theta >= high) & (gradient < 0))
+    if pinned.any():
+        columns *= ~pinned[:, None]
+    lengths = np.sqrt(np.einsum("drb,drb->db", columns, columns))
+    state.scale = np.maximum(state.scale, lengths)
+    triangle = orthogonalize(columns)
+    shadow = np.einsum("drb,rb->db", triangle.basis, state.residual)
+    step = -matmul(triangle.inverse.swapaxes(0, 1), shadow)
+    loose = (~triangle.kept & ~pinned).any(axis=0)
+    damping = np.maximum(state.damping, np.where(loose, 1e-8, 0.0))
+    damped = np.flatnonzero(damping > 0)
+    if damped.size:
+        step[:, damped] = _damped(columns[..., damped], state.residual[:, damped], damping[damped], state.scale[:, damped])
+    return step, np.sqrt(squared(shadow))
+
+
+def _damped(columns: Array, residual: Array, damping: Array, scale: Array) -> Array:
+    """argmin ‖Jδ + r‖² + λ‖Sδ‖², as one least-squares problem with D more rows."""
+    dimension, count, batch = columns.shape
+    tall = np.zeros((dimension, count + dimension, batch))
+    tall[:, :count] = columns
+    weights = np.sqrt(damping) * np.where(scale > 0, scale, 1.0)
+    tall[np.arange(dimension), count + np.arange(dimension)] = weights
+    triangle = orthogonalize(tall)
+    shadow = np.einsum("drb,rb->db", triangle.basis[:, :count], residual)
+    return -matmul(triangle.inverse.swapaxes(0, 1), shadow)
+
+
+def _advance(
+    state: _State, trial: Array, residual: Array, jacobian: Array, objective: Array, size: Array
+) -> tuple[Bools, Bools]:
+    """Accept or damp; returns which problems converged and which need no further step."""
+    fine = size <= FINE * state.noise
+    with np.errstate(invalid="ignore"):
+        better = objective <= state.objective
+        harmless = fine & (objective <= state.objective * (1 + 1e-9))
+    accept = better | harmless
+    if accept.all():
+        state.theta, state.residual, state.jacobian, state.objective = trial, residual, jacobian, objective
+    else:
+        for name, new in (("theta", trial), ("residual", residual), ("jacobian", jacobian), ("objective", objective)):
+            setattr(state, name, np.where(accept, new, getattr(state, name)))
+    relaxed = np.where(state.damping > 1e-8, 0.1 * state.damping, 0.0)
+    state.damping = np.where(accept, relaxed, np.maximum(10.0 * state.damping, 1e-3))
+    stuck = state.damping > MAX_DAMPING
+    converged = fine | (stuck & (size <= COARSE * state.noise))
+    return converged, fine | stuck

@@ -1,0 +1,259 @@
+"""What the user declares: sources, moments, parameters and the target, checked against each other on creation."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from sourcewise.errors import StudyError
+from sourcewise.spec.expression import parse
+from sourcewise.spec.nodes import Compare, Node, children
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Source:
+    """A place that rows come from: the variables it observes, its price per row, how many rows it has.
+
+    `observes` is a text of names ("z x") or a sequence of them.
+    """
+
+    observes: tuple[str, ...]
+    cost: float
+    capacity: int | None
+
+    def __init__(self, observes: str | Iterable[str], cost: float = 1.0, capacity: int | None = None) -> None:
+        names = tuple(observes.replace(",", " ").split() if isinstance(observes, str) else observes)
+        _check_observed(names)
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost < math.inf:
+            raise StudyError(f"a source's cost must be a finite number above 0, not {cost!r}")
+        whole = isinstance(capacity, int) and not isinstance(capacity, bool) and 1 <= capacity < 2**63
+        if capacity is not None and not whole:
+            raise StudyError(f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}")
+        object.__setattr__(self, "observes", names)
+        object.__setattr__(self, "cost", float(cost))
+        object.__setattr__(self, "capacity", capacity)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A formula whose expectation is zero at the true parameters.
+
+    `sources` restricts it to some of the sources that could compute it; by default all of them do.
+    """
+
+    expr: str
+    sources: tuple[str, ...] | None = None
+    name: str | None = None
+    node: Node = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "node", parse(self.expr))
+        if self.sources is not None:
+            chosen = (self.sources,) if isinstance(self.sources, str) else tuple(self.sources)
+            if not chosen:
+                raise StudyError(f"moment {self.expr!r} is restricted to no source; leave `sources` out to allow all")
+            object.__setattr__(self, "sources", chosen)
+
+    @property
+    def label(self) -> str:
+        return self.name or self.expr
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Where to start the search for a parameter, and the bounds it must respect."""
+
+    start: float | None = None
+    lower: float = -math.inf
+    upper: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.lower < self.upper:
+            raise StudyError(f"a parameter's lower bound must lie below its upper bound, not {self.lower!r}, {self.upper!r}")
+        if self.start is not None and not (math.isfinite(self.start) and self.lower <= self.start <= self.upper):
+            raise StudyError(
+                f"a parameter's start must be a finite number within its bounds "
+                f"[{self.lower!r}, {self.upper!r}], not {self.start!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Study:
+    """Moments, target and sources that fit together.
+
+    A name that some source observes is a variable; every other name in a moment is a parameter.
+    """
+
+    moments: tuple[Moment, ...]
+    target: str
+    sources: Mapping[str, Source]
+    parameters: Mapping[str, Parameter]
+    target_node: Node = field(repr=False)
+
+    def __init__(
+        self,
+        moments: Sequence[str | Moment],
+        target: str,
+        sources: Mapping[str, Source],
+        parameters: Mapping[str, Parameter] | None = None,
+    ) -> None:
+        if isinstance(moments, str | Moment):
+            moments = [moments]
+        given = dict(parameters or {})
+        checked = tuple(m if isinstance(m, Moment) else Moment(m) for m in moments)
+        object.__setattr__(self, "sources", MappingProxyType(_check_sources(sources)))
+        object.__setattr__(self, "moments", checked)
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "target_node", parse(target))
+        _check_moments(self)
+        names = _parameter_names(self)
+        _check_parameters(self, names, given)
+        _check_target(self, names)
+        object.__setattr__(
+            self, "parameters", MappingProxyType({name: given.get(name, Parameter()) for name in names})
+        )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that some source observes, in the order of the sources."""
+        return tuple(dict.fromkeys(v for source in self.sources.values() for v in source.observes))
+
+    def moments_of(self, source: str) -> tuple[int, ...]:
+        """Positions of the moments that `source` computes."""
+        observed = set(self.sources[source].observes)
+        known = set(self.variables)
+        return tuple(
+            j
+            for j, moment in enumerate(self.moments)
+            if moment.node.symbols & known <= observed and (moment.sources is None or source in moment.sources)
+        )
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.moments, self.target, tuple(self.sources.items()), tuple(self.parameters.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Study) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Study, (self.moments, self.target, dict(self.sources), dict(self.parameters))
+
+
+def _check_observed(names: tuple[Any, ...]) -> None:
+    if not names:
+        raise StudyError("a source must observe at least one variable")
+    for name in names:
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise StudyError(
+                f"{name!r} cannot name a variable: use letters, digits and _ (not first a digit), at most 64"
+            )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StudyError(f"variable {twice!r} is listed twice in one source")
+
+
+def _check_sources(sources: Mapping[str, Source]) -> dict[str, Source]:
+    if not isinstance(sources, Mapping) or not sources:
+        raise StudyError("a study needs at least one source: sources={'name': Source('x y', cost=1.0)}")
+    for name, source in sources.items():
+        if not isinstance(name, str) or not name.strip() or len(name) > 100 or not name.isprintable():
+            raise StudyError(f"a source's name must be a printable text of 1 to 100 characters, not {name!r}")
+        if not isinstance(source, Source):
+            raise StudyError(f"source {name!r} must be a Source(...), not {type(source).__name__}")
+    return dict(sources)
+
+
+def _check_moments(study: Study) -> None:
+    if not study.moments:
+        raise StudyError("a study needs at least one moment")
+    labels = [m.name for m in study.moments if m.name is not None]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise StudyError(f"two moments are named {label!r}; names must differ")
+    for moment in study.moments:
+        _check_computable(study, moment)
+        _check_comparisons(study, moment)
+
+
+def _check_computable(study: Study, moment: Moment) -> None:
+    used = moment.node.symbols & set(study.variables)
+    if not used:
+        raise StudyError(f"moment {moment.label!r} uses no variable that a source observes, so no data can bear on it")
+    lacks = {name: sorted(used - set(source.observes)) for name, source in study.sources.items()}
+    if all(lacks.values()):
+        detail = "; ".join(f"{name} lacks {', '.join(missing)}" for name, missing in list(lacks.items())[:5])
+        raise StudyError(
+            f"no source can compute moment {moment.label!r}, which needs {', '.join(sorted(used))} together: {detail}"
+        )
+    for name in moment.sources or ():
+        if name not in study.sources:
+            known = ", ".join(study.sources)
+            raise StudyError(f"moment {moment.label!r} names source {name!r}; the study's sources are {known}")
+        if lacks[name]:
+            raise StudyError(
+                f"moment {moment.label!r} is assigned to source {name!r}, which lacks {', '.join(lacks[name])}"
+            )
+
+
+def _check_comparisons(study: Study, moment: Moment) -> None:
+    names = _compared_names(moment.node) - set(study.variables)
+    if names:
+        raise StudyError(
+            f"moment {moment.label!r} compares with parameter {', '.join(sorted(names))}: the moment would jump, "
+            f"and its derivative says nothing; compare variables and numbers only"
+        )
+
+
+def _compared_names(node: Node) -> frozenset[str]:
+    if isinstance(node, Compare):
+        return node.symbols
+    return frozenset().union(*(_compared_names(child) for child in children(node)))
+
+
+def _parameter_names(study: Study) -> tuple[str, ...]:
+    """Parameters in the order in which a reader of the moments meets them."""
+    known = set(study.variables)
+    names: dict[str, None] = {}
+    for moment in study.moments:
+        met = (name for name in NAME.findall(moment.expr) if name in moment.node.symbols - known)
+        names.update(dict.fromkeys(met))
+    return tuple(names)
+
+
+def _check_parameters(study: Study, names: tuple[str, ...], given: Mapping[str, Parameter]) -> None:
+    if not names:
+        raise StudyError("the moments contain no parameter: every name in them is observed by a source")
+    for name, parameter in given.items():
+        if name in study.variables:
+            raise StudyError(f"{name!r} is declared as a parameter and observed by a source; rename one of the two")
+        if name not in names:
+            raise StudyError(f"parameter {name!r} appears in no moment; the parameters are {', '.join(names)}")
+        if not isinstance(parameter, Parameter):
+            raise StudyError(f"parameter {name!r} must be a Parameter(...), not {type(parameter).__name__}")
+
+
+def _check_target(study: Study, names: tuple[str, ...]) -> None:
+    used = study.target_node.symbols
+    for name in sorted(used):
+        if name in study.variables:
+            raise StudyError(
+                f"the target {study.target!r} uses {name!r}, which a source observes; "
+                f"a target is a formula in the parameters {', '.join(names)}"
+            )
+        if name not in names:
+            raise StudyError(
+                f"the target {study.target!r} uses {name!r}, which appears in no moment; "
+                f"the parameters are {', '.join(names)}"
+            )
+    if not used:
+        raise StudyError(f"the target {study.target!r} contains no parameter; the parameters are {', '.join(names)}")
+    if _compared_names(study.target_node):
+        raise StudyError(f"the target {study.target!r} contains a comparison; a target must be smooth in the parameters")

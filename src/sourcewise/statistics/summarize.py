@@ -1,0 +1,100 @@
+"""From data of any kind to what the estimator needs of it, in one pass and constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+
+import numpy as np
+
+from sourcewise.errors import DataError, StudyError
+from sourcewise.moments.base import Evidence
+from sourcewise.moments.compiled import CompiledSource, compile_source, describe_term
+from sourcewise.numerics.linalg import Array
+from sourcewise.spec.study import Study
+from sourcewise.statistics import gram as gram_statistics
+from sourcewise.statistics import rows as row_statistics
+from sourcewise.statistics.features import Features, choose_centre
+from sourcewise.statistics.frames import Missing, RowReader
+from sourcewise.statistics.gram import Statistics
+from sourcewise.statistics.rows import Rows
+
+
+def summarize(
+    study: Study,
+    source: str,
+    data: object,
+    centre: Mapping[str, float] | None = None,
+    *,
+    missing: Missing = "error",
+) -> Statistics | Rows:
+    """The sums of products that `study` needs of rows from `source`.
+
+    `data` is anything that `fit` reads: a pandas, Polars or PyArrow frame, a dict of arrays, a CSV or Parquet path.
+    Later batches of the same source take the centre of the first: `summarize(..., centre=first.centre)`.
+    A source with moments that do not separate into data and parameters keeps its rows instead.
+    """
+    if source not in study.sources:
+        raise StudyError(f"there is no source {source!r}; the study's sources are {', '.join(study.sources)}")
+    compiled = compile_source(study, source)
+    reader = RowReader(data, compiled.variables, source=source, missing=missing)
+    if compiled.separable is None:
+        blocks = list(reader)
+        return Rows(source, compiled.variables, np.hstack(blocks), reader.dropped)
+    checked = None if centre is None else _check_centre(compiled, centre)
+    used, rows, total = _sum(compiled, reader, checked)
+    terms = tuple(describe_term(term) for term in compiled.terms)
+    return Statistics(source, terms, used, rows, total, reader.dropped)
+
+
+def evidence_of(study: Study, source: str, data: object, missing: Missing) -> tuple[Evidence, Statistics | Rows]:
+    """Data or statistics of a source, as the estimator sees them and as they may be kept."""
+    kept = data if isinstance(data, Statistics | Rows) else summarize(study, source, data, missing=missing)
+    if kept.source != source:
+        raise DataError(f"source {source!r} was given statistics of source {kept.source!r}")
+    compiled = compile_source(study, source)
+    if isinstance(kept, Statistics) and compiled.separable is not None:
+        return gram_statistics.evidence(compiled, kept), kept
+    if isinstance(kept, Rows) and compiled.separable is None:
+        return row_statistics.evidence(compiled, kept), kept
+    raise DataError(
+        f"source {source!r} was given {type(kept).__name__} that were made for another study: summarize the rows again"
+    )
+
+
+def _sum(
+    source: CompiledSource, blocks: Iterable[Array], centre: Mapping[str, float] | None
+) -> tuple[Mapping[str, float], int, Array]:
+    """Centre, number of rows and Σ φφᵀ of a stream of blocks (variables, n)."""
+    size = len(source.terms)
+    total, count = np.zeros((size, size)), 0
+    features: Features | None = None
+    used: Mapping[str, float] = centre or {}
+    with np.errstate(over="ignore", invalid="ignore"), ExitStack() as stack:
+        for index, block in enumerate(blocks):
+            if features is None:
+                used = choose_centre(source, block) if centre is None else centre
+                features = Features(source, used)
+            if index == 1:  # not before: finding the BLAS libraries takes longer than a small batch does
+                stack.enter_context(one_blas_thread())
+            terms = features(block)
+            total += terms @ terms.T
+            count += block.shape[1]
+    total[0, 0] = count
+    return used, count, total
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Threads cost more than they bring on blocks this small."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
+
+
+def _check_centre(source: CompiledSource, centre: Mapping[str, float]) -> dict[str, float]:
+    if set(centre) != set(source.atoms) or not np.isfinite([float(centre[atom]) for atom in source.atoms]).all():
+        raise DataError(
+            f"the centre of source {source.name!r} needs one finite number for each of {', '.join(source.atoms)}, "
+            f"not {dict(centre)!r}"
+        )
+    return {atom: float(centre[atom]) for atom in source.atoms}
