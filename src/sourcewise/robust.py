@@ -18,13 +18,14 @@ from sourcewise.estimation.blocks import Blocks
 from sourcewise.estimation.gmm import UpdatedMoments
 from sourcewise.inference import target_and_gradient
 from sourcewise.moments.compiled import CompiledStudy, Integers
-from sourcewise.numerics.least_squares import minimize
+from sourcewise.numerics.least_squares import Problem, minimize
 from sourcewise.numerics.linalg import Array, squared
 
 GRID = 161
 """Values of the target that are tried first, dense near the estimate and reaching FAR standard errors out."""
 
 FAR = 1e4
+STEPS = 30
 FIRMNESS = 1e4
 """The constraint f(θ) = τ is a residual with this weight per standard error: τ is met to 10⁻⁸ of one."""
 
@@ -91,35 +92,44 @@ def confidence_set(
     centre = float(target_and_gradient(compiled, theta)[0][0])
     unit = stderr if math.isfinite(stderr) and stderr > 0 else max(abs(centre), 1.0)
 
+    moments = UpdatedMoments(blocks)
+    fixed = compiled.target_parameter  # a parameter is held exactly, any other target by a stiff residual
+
     def criterion(values: Array, starts: Array) -> tuple[Array, Array]:
-        copies = blocks.take(np.zeros(len(values), dtype=np.int64))
-        profile = _Profile(compiled, UpdatedMoments(copies), values, FIRMNESS / unit)
         noise = np.full(len(values), math.sqrt(degrees / float(blocks.rows[0])))
-        search = minimize(profile, starts, lower=compiled.lower, upper=compiled.upper, noise=noise, max_iterations=60)
-        residual = profile.moments.residual(search.theta)[0]
+        lower, upper = (np.repeat(bound[:, None], len(values), axis=1) for bound in (compiled.lower, compiled.upper))
+        if fixed is None:
+            problem: Problem = _Profile(compiled, moments, values, FIRMNESS / unit)
+        else:
+            problem = moments
+            lower[fixed] = upper[fixed] = values
+        search = minimize(problem, starts, lower=lower, upper=upper, noise=noise, max_iterations=STEPS)
         reached = target_and_gradient(compiled, search.theta)[0]
+        height = float(blocks.rows[0]) * squared(moments.residual(search.theta)[0])
         missed = ~(np.abs(reached - values) <= 1e-3 * unit)
-        height = float(blocks.rows[0]) * squared(residual)
         return np.where(missed | ~np.isfinite(height), np.inf, height), search.theta
 
     angle = math.atan(FAR)
     values = centre + unit * np.tan(np.linspace(-angle, angle, GRID))
-    starts = theta + direction[:, None] * (values - centre)
-    heights, ends = _with_neighbours(criterion, values, starts)
+    heights, ends = criterion(values, theta + direction[:, None] * (values - centre))
+    for order in (slice(None), slice(None, None, -1)):  # from the left, then from the right
+        heights, ends = _from_neighbours(criterion, values[order], heights[order], ends[:, order], direction)
+        heights, ends = heights[order], ends[:, order]
     return ConfidenceSet(level, _segments(criterion, values, heights, ends, threshold))
 
 
 Criterion = Callable[[Array, Array], tuple[Array, Array]]
 
 
-def _with_neighbours(criterion: Criterion, values: Array, starts: Array) -> tuple[Array, Array]:
-    """Heights at all values; where a neighbour's end is the better start, use that."""
-    heights, ends = criterion(values, starts)
-    for shift in (1, -1):
-        again, other = criterion(values, np.roll(ends, shift, axis=1))
-        wins = again < heights
-        heights, ends = np.where(wins, again, heights), np.where(wins, other, ends)
-    return heights, ends
+def _from_neighbours(
+    criterion: Criterion, values: Array, heights: Array, ends: Array, direction: Array
+) -> tuple[Array, Array]:
+    """Try again from where the search for the value before ended: a lower minimum spreads along the line."""
+    starts = ends.copy()
+    starts[:, 1:] = ends[:, :-1] + direction[:, None] * np.diff(values)
+    again, other = criterion(values, starts)
+    wins = again < heights
+    return np.where(wins, again, heights), np.where(wins, other, ends)
 
 
 def _segments(
@@ -137,16 +147,22 @@ def _segments(
 def _refine(
     criterion: Criterion, values: Array, heights: Array, ends: Array, flips: Integers, threshold: float
 ) -> Array:
-    """Where the criterion crosses the threshold between grid points k and k + 1, by bisection of all at once."""
+    """Where the criterion crosses the threshold between grid points k and k + 1: the Illinois rule, all at once."""
     low, high = values[flips].copy(), values[flips + 1].copy()
-    low_inside = heights[flips] <= threshold
-    starts = np.where(low_inside, ends[:, flips], ends[:, flips + 1])
-    for _ in range(60 if flips.size else 0):
-        middle = 0.5 * (low + high)
-        if np.all(np.abs(high - low) <= 1e-9 * (np.abs(middle) + 1e-9)):
+    below, above = heights[flips] - threshold, heights[flips + 1] - threshold
+    starts = np.where(below <= 0, ends[:, flips], ends[:, flips + 1])
+    point = 0.5 * (low + high)
+    for _ in range(100 if flips.size else 0):
+        straight = low - below * (high - low) / (above - below)
+        safe = np.isfinite(straight) & (straight > low) & (straight < high)
+        last, point = point, np.where(safe, straight, 0.5 * (low + high))
+        height, starts = criterion(point, starts)
+        height -= threshold
+        left = (height <= 0) == (below <= 0)
+        # halving the value at the end that stays makes the chord move on: superlinear and never stuck
+        above = np.where(left, 0.5 * above, height)
+        below = np.where(left, height, 0.5 * below)
+        low, high = np.where(left, point, low), np.where(left, high, point)
+        if np.all(np.abs(point - last) <= 1e-10 * np.abs(point) + 1e-300) or not np.any(height):
             break
-        height, ended = criterion(middle, starts)
-        same = (height <= threshold) == low_inside
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-        starts = np.where((height <= threshold), ended, starts)
-    return np.asarray(0.5 * (low + high))
+    return np.asarray(point)

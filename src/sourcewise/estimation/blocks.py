@@ -76,6 +76,24 @@ class Blocks:
             return [part[:, 1:] if self.centred else part for part in parts]
         return [self._pool(parts)]
 
+    def crosses(self, theta: Array, along: list[Array]) -> list[Array]:
+        """Mean of ∂g/∂θ_d · (gᵀ along_b) (M_b, D, B), about the means if `centred`."""
+        if self.stacking == "stacked":
+            found = [part.cross(theta, v, self.errors) for part, v in zip(self.evidence.values(), along, strict=True)]
+        else:
+            total = np.zeros((self.moments, *theta.shape))
+            for part in self.evidence.values():
+                places = list(part.positions)
+                total[places] += part.rows / self.rows * part.cross(theta, along[0][places], self.errors)
+            found = [total]
+        if self.centred:
+            means = self.means_and_slopes(theta)
+            found = [
+                cross - slope * np.einsum("mb,mb->b", mean, v)
+                for cross, (mean, slope), v in zip(found, means, along, strict=True)
+            ]
+        return found
+
     def factors_and_slopes(self, theta: Array) -> list[tuple[Array, Array]]:
         """A_b and Ȧ_b (D, M_b, K_b, B), where Ȧ_b,d A_bᵀ is the mean product of ∂g/∂θ_d and g."""
         parts = [part.factors(theta, self.errors) for part in self.evidence.values()]

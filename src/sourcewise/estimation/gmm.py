@@ -87,18 +87,15 @@ class UpdatedMoments:
 
     def residual(self, theta: Array) -> tuple[Array, Array]:
         means = self.blocks.means_and_slopes(theta)
-        factors = self.blocks.factors_and_slopes(theta)
-        residuals, slopes = [], []
-        for (g, dg), (rows, drows), mass in zip(means, factors, self.blocks.masses, strict=True):
-            triangle = orthogonalize(rows)
-            root = np.sqrt(mass) * triangle.inverse
-            white = matmul(triangle.inverse, g)
-            # G_d − E[G_d gᵀ] Ω⁻¹ ḡ: the part of the slope that is unrelated to the moments themselves
-            along = np.einsum("rkb,rb->kb", triangle.basis, white)
-            shared = np.einsum("dmkb,kb->mdb", drows, along)
-            residuals.append(matmul(root, g))
-            slopes.append(matmul(root, dg - shared))
-        return np.concatenate(residuals), np.concatenate(slopes)
+        inverses = [orthogonalize(rows).inverse for rows in self.blocks.factors(theta)]
+        whites = [matmul(inverse, g) for inverse, (g, _) in zip(inverses, means, strict=True)]
+        pulls = [matmul(inverse.swapaxes(0, 1), w) for inverse, w in zip(inverses, whites, strict=True)]
+        # G_d − E[G_d gᵀ] Ω⁻¹ ḡ: the part of the slope that is unrelated to the moments themselves
+        slopes = [dg - shared for (_, dg), shared in zip(means, self.blocks.crosses(theta, pulls), strict=True)]
+        roots = [np.sqrt(mass) for mass in self.blocks.masses]
+        residual = np.concatenate([root * white for root, white in zip(roots, whites, strict=True)])
+        jacobian = [root * matmul(inv, d) for root, inv, d in zip(roots, inverses, slopes, strict=True)]
+        return residual, np.concatenate(jacobian)
 
     def take(self, which: Integers) -> Self:
         return type(self)(self.blocks.take(which))

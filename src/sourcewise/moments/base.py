@@ -12,7 +12,10 @@ Errors = Literal["robust", "homoskedastic"]
 
 
 class Evidence(Protocol):
-    """The data of one source, for B problems at once; θ is (D, B), M counts the source's moments."""
+    """The data of one source for B problems at once; θ is (D, B), M counts the source's moments.
+
+    The data of a single problem serve any number of θ.
+    """
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -27,6 +30,9 @@ class Evidence(Protocol):
 
     def factor(self, theta: Array, errors: Errors) -> Array:
         """A (M, K, B) with A Aᵀ = Ω, the mean of g gᵀ. With robust errors the first column is ḡ."""
+
+    def cross(self, theta: Array, along: Array, errors: Errors) -> Array:
+        """Mean of ∂g_j/∂θ_d · (gᵀ along), (M, D, B), for along (M, B)."""
 
     def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
         """A, and Ȧ (D, M, K, B) in the same basis: Ȧ_d Aᵀ is the mean of (∂g/∂θ_d) gᵀ."""

@@ -19,7 +19,7 @@ from sourcewise.moments.expand import (
 )
 from sourcewise.moments.program import Program
 from sourcewise.numerics.linalg import Array
-from sourcewise.spec.nodes import ONE, Node, derivative, factored, multiply, number, power
+from sourcewise.spec.nodes import ONE, Node, Symbol, derivative, factored, multiply, number, power
 from sourcewise.spec.study import Study
 
 Integers = NDArray[np.int64]
@@ -85,6 +85,9 @@ class CompiledStudy:
     count: int
     sources: Mapping[str, CompiledSource]
     target: Program
+    """f and its gradient."""
+    target_parameter: int | None
+    """Which parameter f is, where it is simply one."""
     start: Array
     lower: Array
     upper: Array
@@ -102,6 +105,7 @@ def compile_study(study: Study) -> CompiledStudy:
         len(study.moments),
         sources,
         Program(names, [study.target_node, *gradient]),
+        names.index(study.target_node.name) if isinstance(study.target_node, Symbol) else None,
         np.array([np.nan if p.start is None else p.start for p in declared]),
         np.array([p.lower for p in declared]),
         np.array([p.upper for p in declared]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -29,16 +29,20 @@ class RowEvidence:
         return self._source.moments
 
     def take(self, which: Integers) -> Self:
+        if len(self._tables) == 1:
+            return self
         return type(self)(self._source, [self._tables[b] for b in which])
 
     def mean_and_slope(self, theta: Array) -> tuple[Array, Array]:
         size, dimension = len(self.positions), theta.shape[0]
-        sums = np.stack(
-            [sum(block.sum(axis=1) for block in self._blocks(b, theta[:, b])) for b in range(len(self._tables))],
-            axis=-1,
-        )
-        means = sums / self.rows
+        means = self._means(theta, lambda block, b: block.sum(axis=1))
         return means[:size], means[size:].reshape(size, dimension, -1)
+
+    def cross(self, theta: Array, along: Array, errors: Errors) -> Array:
+        self._refuse_model(errors)
+        size = len(self.positions)
+        means = self._means(theta, lambda block, b: block[size:] @ (along[:, b] @ block[:size]))
+        return means.reshape(size, *theta.shape)
 
     def factor(self, theta: Array, errors: Errors) -> Array:
         return self._rows(theta, errors, len(self.positions))
@@ -50,20 +54,30 @@ class RowEvidence:
         return rows[:size], slopes.swapaxes(0, 1)
 
     def _rows(self, theta: Array, errors: Errors, count: int) -> Array:
-        """Factor (count, count + 1, B) of the mean products of the first `count` formulas, centred at their means."""
+        """Factor (count, count + 1, B) of the mean products of the first `count` formulas; first column the means."""
+        self._refuse_model(errors)
+
+        def products(block: Array, _: int) -> Array:
+            table = np.vstack([np.ones(block.shape[1]), block[:count]])
+            return np.asarray(table @ table.T)
+
+        return gram_factor(np.moveaxis(self._means(theta, products), -1, 0))[1:]
+
+    def _means(self, theta: Array, total: Callable[[Array, int], Array]) -> Array:
+        """Mean over rows of what `total` sums over a block, for each θ: (..., B)."""
+        found = []
+        for b in range(theta.shape[1]):
+            problem = b if len(self._tables) > 1 else 0
+            sums = sum(total(block, b) for block in self._blocks(problem, theta[:, b]))
+            found.append(sums / self.rows[problem])
+        return np.stack(found, axis=-1)
+
+    def _refuse_model(self, errors: Errors) -> None:
         if errors != "robust":
             raise EstimationError(
                 f"errors={errors!r} needs moments in which data and parameters separate; "
                 f"source {self._source.name!r} has others, so use errors='robust'"
             )
-        grams = []
-        for b, rows in enumerate(self.rows):
-            gram = np.zeros((count + 1, count + 1))
-            for block in self._blocks(b, theta[:, b]):
-                table = np.vstack([np.ones(block.shape[1]), block[:count]])
-                gram += table @ table.T
-            grams.append(gram / rows)
-        return gram_factor(np.stack(grams))[1:]
 
     def _blocks(self, problem: int, theta: Array) -> Iterator[Array]:
         """Moments, then their derivatives (moment-major), of up to BLOCK rows at a time: (M + M D, rows)."""

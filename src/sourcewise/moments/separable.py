@@ -39,6 +39,8 @@ class GramEvidence:
         return gram_factor(self._gram / self.rows[:, None, None])
 
     def take(self, which: Integers) -> Self:
+        if len(self.rows) == 1:
+            return self
         centre = self._centre if self._centre.shape[1] == 1 else self._centre[:, which]
         taken = type(self)(self._source, self.rows[which], self._gram[which], centre)
         taken.__dict__["_means"] = self._means[:, which]
@@ -56,18 +58,28 @@ class GramEvidence:
         entries = _stack(forms.slopes(self._inputs(theta)), batch)
         count = len(forms.row)
         mean = _sum_runs(entries[:count] * self._means[forms.term], forms.row)[1]
-        slope = np.zeros((forms.shape[0], theta.shape[0], batch))
-        if len(forms.slope_row):
-            key = forms.slope_row * theta.shape[0] + forms.slope_parameter
-            places, sums = _sum_runs(entries[count:] * self._means[forms.slope_term], key)
-            slope.reshape(-1, batch)[places] = sums
-        return mean, slope
+        return mean, _slope(forms, theta.shape, entries[count:] * self._means[forms.slope_term])
 
     def factor(self, theta: Array, errors: Errors) -> Array:
         if errors == "homoskedastic":
             left, right = (self._value_rows(part, theta) for part in (self._forms.instrument, self._forms.residual))
             return _pair_columns(left, right)
         return self._value_rows(self._forms.moments, theta)
+
+    def cross(self, theta: Array, along: Array, errors: Errors) -> Array:
+        products = np.moveaxis(self._gram / self.rows[:, None, None], 0, -1)
+        forms = self._forms.moments
+        if errors == "homoskedastic":
+            forms = self._forms.residual
+            left = self._dense(self._forms.instrument, theta)
+            pairs = np.einsum("jkb,mkb->jmb", matmul(left, products), left) * along  # E[q qᵀ]
+            sums = np.einsum("jmb,mkb->jkb", pairs, self._dense(forms, theta))
+            means = matmul(sums, products)[forms.slope_row, forms.slope_term]
+        else:
+            sums = np.einsum("mb,mkb->kb", along, self._dense(forms, theta))
+            means = matmul(products, sums)[forms.slope_term]
+        entries = _stack(forms.slopes(self._inputs(theta)), theta.shape[1])
+        return _slope(forms, theta.shape, entries[len(forms.row) :] * means)
 
     def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
         if errors == "homoskedastic":
@@ -76,12 +88,15 @@ class GramEvidence:
             return _pair_columns(left, right), np.stack([_pair_columns(left, slope) for slope in slopes])
         return self._all_rows(self._forms.moments, theta)
 
+    def _dense(self, forms: Coefficients, theta: Array) -> Array:
+        """C (M, K, B)."""
+        dense = np.zeros((*forms.shape, theta.shape[1]))
+        dense[forms.row, forms.term] = _stack(forms.values(self._inputs(theta)), theta.shape[1])
+        return dense
+
     def _value_rows(self, forms: Coefficients, theta: Array) -> Array:
         """C L (M, K, B)."""
-        batch = theta.shape[1]
-        dense = np.zeros((*forms.shape, batch))
-        dense[forms.row, forms.term] = _stack(forms.values(self._inputs(theta)), batch)
-        return matmul(dense, self._root)
+        return matmul(self._dense(forms, theta), self._root)
 
     def _all_rows(self, forms: Coefficients, theta: Array) -> tuple[Array, Array]:
         """C L (M, K, B) and (∂C/∂θ) L (D, M, K, B)."""
@@ -104,6 +119,16 @@ def _stack(values: list[Any], batch: int) -> Array:
     for k, value in enumerate(values):
         out[k] = value
     return out
+
+
+def _slope(forms: Coefficients, shape: tuple[int, ...], products: Array) -> Array:
+    """Entries of a derivative, summed over data terms, in their places (M, D, B)."""
+    slope = np.zeros((forms.shape[0], *shape))
+    if len(forms.slope_row):
+        key = forms.slope_row * shape[0] + forms.slope_parameter
+        places, sums = _sum_runs(products, key)
+        slope.reshape(-1, shape[1])[places] = sums
+    return slope
 
 
 def _sum_runs(rows: Array, key: Integers) -> tuple[Integers, Array]:

@@ -7,7 +7,7 @@ damped, so they have minimum norm, and the search goes on in the other direction
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol, Self
 
 import numpy as np
@@ -24,7 +24,13 @@ FINE = 1e-9
 COARSE = 1e-5
 """The same for a search that rounding errors keep from going on."""
 
+FLAT = 1e-11
+"""Relative decreases of the objective below this drown in rounding errors."""
+
 MAX_DAMPING = 1e8
+
+SLOW = 0.3
+"""Gauss–Newton that shrinks the remaining step by less than this, near the end, is helped by the curvature."""
 
 
 class Problem(Protocol):
@@ -60,14 +66,21 @@ class _State:
     damping: Array
     scale: Array
     noise: Array
+    low: Array
+    high: Array
+    size: Array
+    """The undamped step that was last seen, in what it changes of the residual."""
 
 
 def minimize(
     problem: Problem, start: Array, *, lower: Array, upper: Array, noise: Array, max_iterations: int = 100
 ) -> Search:
-    """Minimise ‖r(θ)‖² from start (D, B) within lower ≤ θ ≤ upper (D,). `noise` (B,) is the size of r's sampling error."""
-    low, high = lower[:, None], upper[:, None]
-    state = _open(problem, np.clip(start, low, high), noise)
+    """Minimise ‖r(θ)‖² from start (D, B) within lower ≤ θ ≤ upper, each (D,) or (D, B).
+
+    `noise` (B,) is the size of r's sampling error, in which convergence is judged.
+    """
+    low, high = (np.broadcast_to(bound.T, start.shape[::-1]).T for bound in (lower, upper))
+    state = _open(problem, np.clip(start, low, high), noise, low, high)
     out = Search(
         state.theta.copy(),
         state.objective.copy(),
@@ -81,8 +94,12 @@ def minimize(
         if not state.which.size:
             break
         out.iterations[state.which] += 1
-        step, size = _step(state, low, high)
-        trial = np.clip(state.theta + step, low, high)
+        step, size = _step(state)
+        slow = (size > SLOW * state.size) & (size < state.noise) & (size > FINE * state.noise)
+        if slow.any():
+            _curved_steps(current, state, step, np.flatnonzero(slow))
+        state.size = size
+        trial = np.clip(state.theta + step, state.low, state.high)
         residual, jacobian = current.residual(trial)
         objective = squared(residual)
         done, finished = _advance(state, trial, residual, jacobian, objective, size)
@@ -94,27 +111,27 @@ def minimize(
     return out
 
 
-def _open(problem: Problem, theta: Array, noise: Array) -> _State:
+def _open(problem: Problem, theta: Array, noise: Array, low: Array, high: Array) -> _State:
     residual, jacobian = problem.residual(theta)
     batch = theta.shape[1]
-    scale = np.zeros_like(theta)
-    return _State(
-        np.arange(batch), theta, residual, jacobian, squared(residual), np.zeros(batch), scale, noise
-    )
+    objective, damping, scale = squared(residual), np.zeros(batch), np.zeros_like(theta)
+    size = np.full(batch, np.inf)
+    return _State(np.arange(batch), theta, residual, jacobian, objective, damping, scale, noise, low, high, size)
 
 
 def _narrow(state: _State, problem: Problem, keep: Bools) -> tuple[_State, Problem]:
     if keep.all():
         return state, problem
-    arrays = (state.theta, state.residual, state.jacobian, state.objective, state.damping, state.scale, state.noise)
-    return _State(state.which[keep], *(a[..., keep] for a in arrays)), problem.take(np.flatnonzero(keep))
+    arrays = (getattr(state, part.name)[..., keep] for part in fields(_State))
+    return _State(*arrays), problem.take(np.flatnonzero(keep))
 
 
-def _step(state: _State, low: Array, high: Array) -> tuple[Array, Array]:
+def _step(state: _State) -> tuple[Array, Array]:
     """The (damped) Gauss–Newton step (D, B) and the size of the undamped change of the residual (B,)."""
     columns = np.ascontiguousarray(state.jacobian.swapaxes(0, 1))
     gradient = np.einsum("drb,rb->db", columns, state.residual)
-    pinned = ((state.theta <= low) & (gradient > 0)) | ((state.theta >= high) & (gradient < 0))
+    at_low, at_high = state.theta <= state.low, state.theta >= state.high
+    pinned = (at_low & (gradient > 0)) | (at_high & (gradient < 0)) | (at_low & at_high)
     if pinned.any():
         columns *= ~pinned[:, None]
     lengths = np.sqrt(np.einsum("drb,drb->db", columns, columns))
@@ -142,6 +159,32 @@ def _damped(columns: Array, residual: Array, damping: Array, scale: Array) -> Ar
     return -matmul(triangle.inverse.swapaxes(0, 1), shadow)
 
 
+def _curved_steps(problem: Problem, state: _State, step: Array, slow: Integers) -> None:
+    """Replace slow problems' steps by Newton's, where the objective is convex.
+
+    Moments that contradict each other leave residuals that do not vanish, and Gauss–Newton, which ignores their
+    curvature, then only creeps. The missing term Σ r ∇²r comes from differences of exact slopes.
+    """
+    some, theta = problem.take(slow), state.theta[:, slow]
+    residual, jacobian = state.residual[:, slow], state.jacobian[..., slow]
+    hessian = np.einsum("rdb,reb->bde", jacobian, jacobian)
+    gradient = np.einsum("rdb,rb->bd", jacobian, residual)
+    scale = np.where(state.scale[:, slow] > 0, state.scale[:, slow], 1.0)
+    for d in range(len(theta)):
+        length = 1e-4 * state.noise[slow] / scale[d] + 1e-9 * np.abs(theta[d])
+        moved = theta.copy()
+        moved[d] += length
+        change = some.residual(moved)[1] - jacobian
+        hessian[:, :, d] += (np.einsum("reb,rb->eb", change, residual) / length).T
+    hessian = 0.5 * (hessian + hessian.swapaxes(1, 2)) / (scale.T[:, :, None] * scale.T[:, None])
+    pinned = (theta <= state.low[:, slow]) | (theta >= state.high[:, slow])
+    usable = np.isfinite(hessian).all(axis=(1, 2)) & ~pinned.any(axis=0) & (state.damping[slow] == 0)
+    for k in np.flatnonzero(usable):
+        values, vectors = np.linalg.eigh(hessian[k])
+        if values[0] > 1e-10 * values[-1]:
+            step[:, slow[k]] = -vectors @ ((vectors.T @ (gradient[k] / scale[:, k])) / values) / scale[:, k]
+
+
 def _advance(
     state: _State, trial: Array, residual: Array, jacobian: Array, objective: Array, size: Array
 ) -> tuple[Bools, Bools]:
@@ -159,5 +202,7 @@ def _advance(
     relaxed = np.where(state.damping > 1e-8, 0.1 * state.damping, 0.0)
     state.damping = np.where(accept, relaxed, np.maximum(10.0 * state.damping, 1e-3))
     stuck = state.damping > MAX_DAMPING
-    converged = fine | (stuck & (size <= COARSE * state.noise))
-    return converged, fine | stuck
+    # A step that would lower the objective by less than its rounding errors cannot be told from a good one.
+    flat = ~accept & (size**2 <= FLAT * state.objective)
+    converged = fine | flat | (stuck & (size <= COARSE * state.noise))
+    return converged, fine | flat | stuck

@@ -24,11 +24,16 @@ DEPENDENT_SQUARED = 1e-13
 
 
 def matmul(left: Array, right: Array) -> Array:
-    """Σ_j left[i, j, b] · right[j, ..., b]; either batch axis may have length 1."""
+    """Σ_j left[i, j, b] · right[j, ..., b]; either batch axis may have length 1.
+
+    With one matrix for all problems this is a single call of BLAS."""
     if left.shape[-1] == 1 and right.shape[-1] == 1:
         return np.tensordot(left[..., 0], right[..., 0], 1)[..., None]
-    batch = max(left.shape[-1], right.shape[-1])
-    out = np.empty((left.shape[0], *right.shape[1:-1], batch))
+    if right.shape[-1] == 1:
+        return np.moveaxis(np.tensordot(left, right[..., 0], ((1,), (0,))), 1, -1)
+    if left.shape[-1] == 1:
+        return np.tensordot(left[..., 0], right, 1)
+    out = np.empty((left.shape[0], *right.shape[1:]))
     pattern = "jb,j...b->...b"
     for i in range(left.shape[0]):
         np.einsum(pattern, left[i], right, out=out[i])
