@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import wrap
 
 WIDTH = 88
 
@@ -41,34 +42,30 @@ def to_html(tables: Sequence[Table], notes: Sequence[str]) -> str:
 
 
 def _rows(table: Table) -> list[str]:
+    """Lines of WIDTH columns: the first column takes what is left over; long cells widen the table, none is cut."""
     grid = [list(table.header), *map(list, table.rows)] if table.header else [list(row) for row in table.rows]
-    columns = max(len(row) for row in grid)
+    columns = max(map(len, grid))
     grid = [row + [""] * (columns - len(row)) for row in grid]
     widths = [max(len(row[k]) for row in grid) for k in range(columns)]
-    # A long name may push a table past the usual width; nothing is ever cut.
-    gap = max(2, (WIDTH - sum(widths)) // max(1, columns - 1))
-    labels = {0} if table.header else {0, 2}
-    pad = [widths[k] + (0 if k == columns - 1 else gap) for k in range(columns)]
-    lines = []
-    for row in grid:
-        if table.header:
-            cells = [row[0].ljust(widths[0])] + [cell.rjust(widths[k] + gap) for k, cell in enumerate(row) if k]
-            lines.append("".join(_fit(cells, sum(widths) + gap * (columns - 1))))
-        else:
-            lines.append("".join(cell.ljust(pad[k]) for k, cell in enumerate(row)).rstrip())
-    assert labels
-    if table.header:
-        lines.insert(1, "-" * WIDTH)
-    return lines
+    if not table.header:  # two pairs of label and value
+        starts = (0, widths[0] + 2, WIDTH // 2, WIDTH // 2 + widths[2] + 2)
+        return [_at(starts, row) for row in grid]
+    gap = max(2, (WIDTH - sum(widths)) // columns)
+    first = max(widths[0], WIDTH - sum(widths[1:]) - gap * (columns - 1))
+    lines = [
+        row[0].ljust(first) + "".join(cell.rjust(width + gap) for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in grid
+    ]
+    return [lines[0].rstrip(), "-" * WIDTH, *(line.rstrip() for line in lines[1:])]
 
 
-def _fit(cells: list[str], width: int) -> list[str]:
-    """Give the spare columns of the line to the first cell, so that numbers end at the right margin."""
-    spare = WIDTH - width
-    return [cells[0] + " " * max(0, spare), *cells[1:]]
+def _at(starts: Sequence[int], cells: Sequence[str]) -> str:
+    """Cells at these columns, pushed to the right where one before is too long."""
+    line = ""
+    for start, cell in zip(starts, cells, strict=False):
+        line = line.ljust(max(start, len(line) + 2 if line else 0)) + cell
+    return line.rstrip()
 
 
 def _wrap(note: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(note, WIDTH, initial_indent="* ", subsequent_indent="  ")
+    return wrap(note, WIDTH, initial_indent="* ", subsequent_indent="  ")

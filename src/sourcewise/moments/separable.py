@@ -9,7 +9,7 @@ import numpy as np
 
 from sourcewise.moments.base import Errors
 from sourcewise.moments.compiled import Coefficients, CompiledSource, Integers
-from sourcewise.numerics.linalg import Array, gram_factor, matmul
+from sourcewise.numerics.linalg import Array, gram_factor, matmul, orthogonalize
 
 
 class GramEvidence:
@@ -62,8 +62,8 @@ class GramEvidence:
 
     def factor(self, theta: Array, errors: Errors) -> Array:
         if errors == "homoskedastic":
-            left, right = (self._value_rows(part, theta) for part in (self._forms.instrument, self._forms.residual))
-            return _pair_columns(left, right)
+            parts = (self._value_rows(part, theta) for part in (self._forms.instrument, self._forms.residual))
+            return _pair_columns(*(_narrow(part) for part in parts))
         return self._value_rows(self._forms.moments, theta)
 
     def cross(self, theta: Array, along: Array, errors: Errors) -> Array:
@@ -83,8 +83,10 @@ class GramEvidence:
 
     def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
         if errors == "homoskedastic":
-            left = self._value_rows(self._forms.instrument, theta)
+            left = _narrow(self._value_rows(self._forms.instrument, theta))
             right, slopes = self._all_rows(self._forms.residual, theta)
+            both = _narrow(np.concatenate([right[None], slopes]).reshape(-1, *right.shape[1:]))
+            right, *slopes = both.reshape(-1, right.shape[0], *both.shape[1:])
             return _pair_columns(left, right), np.stack([_pair_columns(left, slope) for slope in slopes])
         return self._all_rows(self._forms.moments, theta)
 
@@ -135,6 +137,14 @@ def _sum_runs(rows: Array, key: Integers) -> tuple[Integers, Array]:
     """Sums of neighbouring rows with equal (sorted) keys."""
     starts = np.flatnonzero(np.diff(key, prepend=-1))
     return key[starts], np.add.reduceat(rows, starts, axis=0)
+
+
+def _narrow(rows: Array) -> Array:
+    """Rows with the same products among each other in no more columns than there are rows (or were columns)."""
+    if rows.shape[0] >= rows.shape[1]:
+        return rows
+    basis = orthogonalize(rows).basis
+    return np.stack([np.einsum("kb,mkb->mb", axis, rows) for axis in basis], axis=1)
 
 
 def _pair_columns(left: Array, right: Array) -> Array:
