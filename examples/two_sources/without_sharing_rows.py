@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sourcewise as sw
-from sourcewise.example import STUDY, read
+from sourcewise.example import STUDY, path
 
 
 def owner(source: str) -> str:
     """What leaves the building: the statistics of one source, as JSON."""
-    sums = sw.summarize(STUDY, source, read(source))
+    sums = sw.summarize(STUDY, source, path(source))
     # Moments that do not separate into data and parameters need the rows, and an owner must not send those.
     if not isinstance(sums, sw.Statistics):
         raise SystemExit(f"the moments of {source} need its rows; nothing was sent")

@@ -72,7 +72,9 @@ def _agreement(fit: Fit) -> Iterator[str]:
         worst = min(
             ((one.pvalue, name) for name, one in test.by_source.items() if one.df > 0), default=(1.0, "")
         )
-        blame = f" The disagreement is largest with source {worst[1]!r} (p = {worst[0]:.2g})." if worst[1] else ""
+        blame = (
+            f" The disagreement is largest with source {worst[1]!r} (p = {worst[0]:.2g})." if worst[1] else ""
+        )
         yield f"The moments contradict each other (J test, p = {test.pvalue:.2g}); one of them may not hold.{blame}"
 
 

@@ -17,7 +17,12 @@ WEAK = 10.0
 
 
 def strength(
-    compiled: CompiledStudy, blocks: Blocks, weight: Weight, sensitivity: Sensitivity, theta: Array, stderr: float
+    compiled: CompiledStudy,
+    blocks: Blocks,
+    weight: Weight,
+    sensitivity: Sensitivity,
+    theta: Array,
+    stderr: float,
 ) -> float:
     """How firmly the data hold the target: 1 / variance of log(standard error) through the slopes, per degree of
     freedom. With instruments it is a first-stage F; unlike that it is defined for any moments and any target.
@@ -54,7 +59,13 @@ def _steps(blocks: Blocks, response: Array, theta: Array) -> Array:
 
 
 def _bend(
-    compiled: CompiledStudy, blocks: Blocks, weight: Weight, theta: Array, white: Array, tilt: Array, steps: Array
+    compiled: CompiledStudy,
+    blocks: Blocks,
+    weight: Weight,
+    theta: Array,
+    white: Array,
+    tilt: Array,
+    steps: Array,
 ) -> Array:
     """∂/∂θ of pᵀ G(θ) u − uᵀ∇f(θ) at fixed p and u (D,), by central differences of exact first derivatives."""
 

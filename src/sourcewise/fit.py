@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -54,17 +55,18 @@ def fit(
     start: starting values by parameter; they override those of the study.
     missing: "error" refuses rows with missing values, "drop" leaves them out and counts them.
     """
+    if not isinstance(study, Study):
+        raise EstimationError(f"fit needs a Study(...) first, not {type(study).__name__}")
     _check_choices(stacking=stacking, errors=errors, covariance=covariance)
+    _check_numbers(ridge, centred, max_iterations, seed)
     _check_combination(weights, ridge, first_weight, centred, errors, covariance)
-    if not isinstance(max_iterations, int) or max_iterations < 1:
-        raise EstimationError(f"max_iterations must be a whole number, 1 or more, not {max_iterations!r}")
     compiled = compile_study(study)
     gathered = _gather(study, compiled, data, missing)
     evidence = {name: part for name, (part, _) in gathered.items()}
     blocks = Blocks(evidence, stacking, errors, centred, len(study.moments))
     scheme: Scheme = weights if isinstance(weights, str) else "fixed"
     first = first_weight if isinstance(weights, str) else weights
-    settings = Settings(scheme, float(ridge), first, max_iterations, seed)
+    settings = Settings(scheme, float(ridge), first, int(max_iterations), int(seed))
     given = _starting_values(compiled, start)
     with np.errstate(all="ignore"):
         found = estimate(study, compiled, blocks, settings, given)
@@ -90,7 +92,9 @@ def _gather(
         raise DataError("fit needs data by source: {'name of a source': frame, path or Statistics, ...}")
     for name in data:
         if name not in study.sources:
-            raise DataError(f"there is no source {name!r}; the study's sources are {', '.join(study.sources)}")
+            raise DataError(
+                f"there is no source {name!r}; the study's sources are {', '.join(study.sources)}"
+            )
     used = {name: evidence_of(study, name, data[name], missing) for name in compiled.sources if name in data}
     if not used:
         raise DataError("none of the sources with data computes a moment of this study")
@@ -99,11 +103,16 @@ def _gather(
 
 def _starting_values(compiled: CompiledStudy, start: Mapping[str, float] | None) -> Array:
     values = compiled.start.copy()
+    if start is not None and not isinstance(start, Mapping):
+        raise EstimationError(f"start must give values by parameter, {{'alpha': 1.0}}, not {start!r}")
     for name, value in (start or {}).items():
         if name not in compiled.parameters:
-            raise EstimationError(f"start names {name!r}; the parameters are {', '.join(compiled.parameters)}")
+            raise EstimationError(
+                f"start names {name!r}; the parameters are {', '.join(compiled.parameters)}"
+            )
         k = compiled.parameters.index(name)
-        if not math.isfinite(value) or not compiled.lower[k] <= value <= compiled.upper[k]:
+        number = isinstance(value, Real) and math.isfinite(value)
+        if not number or not compiled.lower[k] <= value <= compiled.upper[k]:
             raise EstimationError(
                 f"start gives {name!r} the value {value!r}; it must be a finite number within "
                 f"[{compiled.lower[k]:g}, {compiled.upper[k]:g}]"
@@ -124,19 +133,33 @@ def _check_choices(**given: str) -> None:
             raise EstimationError(f"{option} must be one of {choices}, not {value!r}")
 
 
+def _check_numbers(ridge: object, centred: object, max_iterations: object, seed: object) -> None:
+    if isinstance(ridge, bool) or not isinstance(ridge, Real) or not 0 <= float(ridge) < math.inf:
+        raise EstimationError(f"ridge must be a finite number, 0 or more, not {ridge!r}")
+    if not isinstance(centred, bool):
+        raise EstimationError(f"centred must be True or False, not {centred!r}")
+    for option, value, least in (("max_iterations", max_iterations, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise EstimationError(f"{option} must be a whole number, {least} or more, not {value!r}")
+
+
 def _check_combination(
     weights: object, ridge: float, first_weight: object, centred: bool, errors: str, covariance: str
 ) -> None:
     if isinstance(weights, str) and weights not in get_args(Weights):
-        raise EstimationError(f"weights must be one of {', '.join(map(repr, get_args(Weights)))} or a matrix, not {weights!r}")
-    if not 0 <= ridge < math.inf:
-        raise EstimationError(f"ridge must be a finite number, 0 or more, not {ridge!r}")
+        raise EstimationError(
+            f"weights must be one of {', '.join(map(repr, get_args(Weights)))} or a matrix, not {weights!r}"
+        )
     reweighted = isinstance(weights, str) and weights in ("two-step", "iterated")
     if ridge and not reweighted:
         raise EstimationError("ridge changes the weight of weights='two-step' and 'iterated' only")
     if first_weight is not None and (not isinstance(weights, str) or weights == "identity"):
-        raise EstimationError("first_weight is for weights that have a second step; pass the matrix itself as weights=")
+        raise EstimationError(
+            "first_weight is for weights that have a second step; pass the matrix itself as weights="
+        )
     if covariance == "windmeijer" and weights != "two-step":
-        raise EstimationError("covariance='windmeijer' corrects two-step estimates; it needs weights='two-step'")
+        raise EstimationError(
+            "covariance='windmeijer' corrects two-step estimates; it needs weights='two-step'"
+        )
     if centred and errors == "homoskedastic":
         raise EstimationError("centred=True has no meaning with errors='homoskedastic'; choose one of them")

@@ -70,7 +70,10 @@ def infer(
     hidden = ~sensitivity.identified.T
     variance[hidden[:, :, None] | hidden[:, None, :]] = np.nan
     if covariance == "model" and not efficient:
-        statistic, degrees = rows * estimates.objective, len(estimates.weight.apply(_means(blocks, theta))) - sensitivity.rank
+        statistic, degrees = (
+            rows * estimates.objective,
+            len(estimates.weight.apply(_means(blocks, theta))) - sensitivity.rank,
+        )
     else:
         weight = estimates.weight if efficient else efficient_weight(blocks, theta)
         statistic, degrees = overidentification(blocks, weight, theta)
@@ -99,7 +102,7 @@ def sensitivity_of(blocks: Blocks, weight: Weight, theta: Array, gradient: Array
     triangle = orthogonalize(columns)
     response = matmul(triangle.inverse.swapaxes(0, 1), triangle.basis)
     identified = triangle.kept.copy()
-    whole = identified.all(axis=0)
+    whole = np.array(identified.all(axis=0))
     rank = triangle.rank.copy()
     for b in range(theta.shape[1]):
         # One problem can afford singular values; in a batch only those need them that lost a direction.

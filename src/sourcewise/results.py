@@ -107,7 +107,7 @@ class Fit:
     @property
     def covariance(self) -> Array:
         """Of the parameters (D, D); NaN for those that the data do not identify."""
-        return self.inference.covariance[0]
+        return np.asarray(self.inference.covariance[0])
 
     @property
     def rows(self) -> dict[str, int]:
@@ -162,13 +162,19 @@ class Fit:
         """How firmly the data hold the target; below 10 its standard error is not to be trusted (a first-stage F)."""
         sensitivity, theta = self.inference.sensitivity, self.estimates.theta
         weight = self.estimates.weight
-        return diagnostics.strength(self.compiled, self.blocks, weight, sensitivity, theta, self.target.stderr)
+        return diagnostics.strength(
+            self.compiled, self.blocks, weight, sensitivity, theta, self.target.stderr
+        )
 
     def weak_interval(self, level: float = 0.95) -> ConfidenceSet:
         """A confidence set for the target that holds its level under weak identification."""
         normal_quantile(level)  # refuses a level outside (0, 1)
         gradient = self.inference.gradient[:, 0]
-        tilt = self.inference.sensitivity.response[..., 0] @ self.inference.sensitivity.response[..., 0].T @ gradient
+        tilt = (
+            self.inference.sensitivity.response[..., 0]
+            @ self.inference.sensitivity.response[..., 0].T
+            @ gradient
+        )
         scale = float(gradient @ tilt)
         direction = tilt / scale if scale > 0 else np.zeros_like(tilt)
         degrees = int(self.inference.degrees[0]) + 1
@@ -177,7 +183,9 @@ class Fit:
 
     @cached_property
     def _efficient_weight(self) -> Weight:
-        return self.estimates.weight if self.efficient else efficient_weight(self.blocks, self.estimates.theta)
+        return (
+            self.estimates.weight if self.efficient else efficient_weight(self.blocks, self.estimates.theta)
+        )
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -195,7 +203,9 @@ class Fit:
 
     def __repr__(self) -> str:
         low, high = self.target.interval()
-        return f"Fit({self.target.name} = {self.target.value:.6g}, 95% [{low:.6g}, {high:.6g}], {self.status})"
+        return (
+            f"Fit({self.target.name} = {self.target.value:.6g}, 95% [{low:.6g}, {high:.6g}], {self.status})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, ready for JSON; NaN and infinities become None."""
@@ -270,9 +280,13 @@ def _sources(fit: Fit) -> Table:
     rows = []
     for name, kept in fit.statistics.items():
         test = fit.overid.by_source.get(name)
-        agreement = ("", "", "") if test is None else (_number(test.statistic), str(test.df), _number(test.pvalue))
+        agreement = (
+            ("", "", "") if test is None else (_number(test.statistic), str(test.df), _number(test.pvalue))
+        )
         cost = fit.study.sources[name].cost
-        rows.append((name, f"{kept.n:,}", str(kept.dropped), f"{cost:g}", f"{cost * kept.n:,.6g}", *agreement))
+        rows.append(
+            (name, f"{kept.n:,}", str(kept.dropped), f"{cost:g}", f"{cost * kept.n:,.6g}", *agreement)
+        )
     return Table("Sources", rows, ("", "Rows", "Dropped", "Price", "Cost", "J without", "df", "P-value"))
 
 

@@ -97,7 +97,9 @@ def confidence_set(
 
     def criterion(values: Array, starts: Array) -> tuple[Array, Array]:
         noise = np.full(len(values), math.sqrt(degrees / float(blocks.rows[0])))
-        lower, upper = (np.repeat(bound[:, None], len(values), axis=1) for bound in (compiled.lower, compiled.upper))
+        lower, upper = (
+            np.repeat(bound[:, None], len(values), axis=1) for bound in (compiled.lower, compiled.upper)
+        )
         if fixed is None:
             problem: Problem = _Profile(compiled, moments, values, FIRMNESS / unit)
         else:

@@ -60,7 +60,7 @@ class Estimates:
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        return self.status == Status.CONVERGED
+        return np.asarray(self.status == Status.CONVERGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ class UpdatedMoments:
         whites = [matmul(inverse, g) for inverse, (g, _) in zip(inverses, means, strict=True)]
         pulls = [matmul(inverse.swapaxes(0, 1), w) for inverse, w in zip(inverses, whites, strict=True)]
         # G_d − E[G_d gᵀ] Ω⁻¹ ḡ: the part of the slope that is unrelated to the moments themselves
-        slopes = [dg - shared for (_, dg), shared in zip(means, self.blocks.crosses(theta, pulls), strict=True)]
+        slopes = [
+            dg - shared for (_, dg), shared in zip(means, self.blocks.crosses(theta, pulls), strict=True)
+        ]
         roots = [np.sqrt(mass) for mass in self.blocks.masses]
         residual = np.concatenate([root * white for root, white in zip(roots, whites, strict=True)])
         jacobian = [root * matmul(inv, d) for root, inv, d in zip(roots, inverses, slopes, strict=True)]
@@ -101,7 +103,9 @@ class UpdatedMoments:
         return type(self)(self.blocks.take(which))
 
 
-def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array) -> Estimates:
+def estimate(
+    study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array
+) -> Estimates:
     """Estimates from starting values `given` (D, B), NaN where there is none."""
     starts = starting_points(study, compiled, blocks, given, settings.seed)
     weight = fixed_weight(blocks, settings.first_weight)
@@ -116,7 +120,9 @@ def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Se
     return found
 
 
-def _search(compiled: CompiledStudy, problem: Problem, start: Array, unit: Array, settings: Settings) -> Search:
+def _search(
+    compiled: CompiledStudy, problem: Problem, start: Array, unit: Array, settings: Settings
+) -> Search:
     return minimize(
         problem,
         start,
@@ -193,7 +199,13 @@ def _reweighted(compiled: CompiledStudy, blocks: Blocks, last: Estimates, settin
     status = np.where(search.converged, _status(search), Status.ITERATIONS)
     status = np.where(search.finite & np.isfinite(last.theta).all(axis=0), status, Status.NOT_FINITE)
     return Estimates(
-        search.theta, last.theta, search.objective, weight, status, last.iterations + search.iterations, last.minima
+        search.theta,
+        last.theta,
+        search.objective,
+        weight,
+        status,
+        last.iterations + search.iterations,
+        last.minima,
     )
 
 

@@ -64,7 +64,9 @@ def _shapes(study: Study) -> tuple[_Shape, ...]:
         curved = set()
         for k, d in enumerate(used):
             slope = derivative(moment.node, names[d], memo)
-            curved |= {frozenset((d, e)) for e in used[k:] if derivative(slope, names[e], memo) != number(0.0)}
+            curved |= {
+                frozenset((d, e)) for e in used[k:] if derivative(slope, names[e], memo) != number(0.0)
+            }
         shapes.append(_Shape(frozenset(used), frozenset(curved)))
     return tuple(shapes)
 
@@ -88,7 +90,9 @@ def _solvable(shapes: dict[int, _Shape], unknown: frozenset[int]) -> Stage | Non
                 break
             chosen |= min(outside, key=lambda part: (len(part - chosen), sorted(part)))
         enough = len(inside) >= len(chosen)
-        if enough and (best is None or (len(chosen), -len(inside)) < (len(best.parameters), -len(best.moments))):
+        if enough and (
+            best is None or (len(chosen), -len(inside)) < (len(best.parameters), -len(best.moments))
+        ):
             best = Stage(tuple(inside), tuple(sorted(chosen)))
     return best
 
@@ -103,7 +107,9 @@ def _drawn(shapes: dict[int, _Shape], unknown: frozenset[int]) -> Stage:
     return Stage((), (max(unknown, key=curvature),))
 
 
-def starting_points(study: Study, compiled: CompiledStudy, blocks: Blocks, given: Array, seed: int) -> list[Array]:
+def starting_points(
+    study: Study, compiled: CompiledStudy, blocks: Blocks, given: Array, seed: int
+) -> list[Array]:
     """Starting values (D, B) to try; `given` (D, B) holds what is known, NaN elsewhere.
 
     One set where nothing is drawn, DRAWS sets otherwise.
@@ -117,7 +123,11 @@ def starting_points(study: Study, compiled: CompiledStudy, blocks: Blocks, given
 
 
 def _follow(
-    stages: tuple[Stage, ...], compiled: CompiledStudy, blocks: Blocks, given: Array, random: np.random.Generator
+    stages: tuple[Stage, ...],
+    compiled: CompiledStudy,
+    blocks: Blocks,
+    given: Array,
+    random: np.random.Generator,
 ) -> Array:
     theta = np.where(np.isnan(given), 0.0, given)
     for stage in stages:

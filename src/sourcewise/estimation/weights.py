@@ -36,7 +36,9 @@ def efficient_weight(blocks: Blocks, theta: Array, ridge: float = 0.0) -> Weight
     triangles = []
     for rows in blocks.factors(theta):
         if ridge > 0:
-            eye = np.broadcast_to(np.sqrt(ridge) * np.eye(rows.shape[0])[..., None], (*rows.shape[:1] * 2, rows.shape[2]))
+            eye = np.broadcast_to(
+                np.sqrt(ridge) * np.eye(rows.shape[0])[..., None], (*rows.shape[:1] * 2, rows.shape[2])
+            )
             rows = np.concatenate([rows, eye], axis=1)
         triangles.append(orthogonalize(rows))
     roots = [np.sqrt(mass) * t.inverse for mass, t in zip(blocks.masses, triangles, strict=True)]
@@ -68,7 +70,9 @@ def _bases(blocks: Blocks, matrix: WeightMatrix | None) -> list[Array]:
                 f"a weight by source needs one matrix for each of {', '.join(blocks.names)}, not for "
                 f"{', '.join(matrix) or 'none'}"
             )
-        return [_root_of(matrix[name], size, name) for name, size in zip(blocks.names, blocks.sizes, strict=True)]
+        return [
+            _root_of(matrix[name], size, name) for name, size in zip(blocks.names, blocks.sizes, strict=True)
+        ]
     if len(blocks.names) > 1:
         raise EstimationError(
             f"moments are stacked by source, so a weight needs one matrix a source: "
@@ -79,11 +83,15 @@ def _bases(blocks: Blocks, matrix: WeightMatrix | None) -> list[Array]:
 
 def _root_of(matrix: object, size: int, name: str) -> Array:
     try:
-        values = np.asarray(matrix, dtype=np.float64)
+        values = np.asarray(matrix, dtype=np.float64) if not np.iscomplexobj(matrix) else None
     except (TypeError, ValueError):
+        values = None
+    if values is None:
         raise EstimationError(f"the weight of {name!r} is not a matrix of numbers") from None
     if values.shape != (size, size):
-        raise EstimationError(f"the weight of {name!r} must be {size} × {size}, one row a moment, not {values.shape}")
+        raise EstimationError(
+            f"the weight of {name!r} must be {size} × {size}, one row a moment, not {values.shape}"
+        )
     largest = np.abs(values).max()
     if not np.isfinite(largest) or not np.allclose(values, values.T, rtol=0, atol=1e-8 * largest):
         raise EstimationError(f"the weight of {name!r} must be symmetric and finite")

@@ -7,11 +7,10 @@ The registry knows z and x, the survey knows z and y. `simulate.py` made the two
 
 from __future__ import annotations
 
-from importlib.resources import files
+from pathlib import Path
 
-import numpy as np
-
-from sourcewise.fit import Fit, fit
+from sourcewise.fit import fit
+from sourcewise.results import Fit
 from sourcewise.spec.study import Source, Study
 
 STUDY = Study(
@@ -21,14 +20,11 @@ STUDY = Study(
 )
 
 
-def read(source: str) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    """The columns of one bundled file, by name, each of shape (rows,)."""
-    text = files("sourcewise.example").joinpath(f"{source}.csv").read_text(encoding="utf-8")
-    header, *lines = text.splitlines()
-    table = np.array([line.split(",") for line in lines], dtype=np.float64)
-    return dict(zip(header.split(","), table.T, strict=True))
+def path(source: str) -> Path:
+    """The bundled file of one source."""
+    return Path(__file__).with_name(f"{source}.csv")
 
 
 def run() -> Fit:
     """The fit of the example study to the two bundled files."""
-    return fit(STUDY, {source: read(source) for source in STUDY.sources})
+    return fit(STUDY, {source: path(source) for source in STUDY.sources})

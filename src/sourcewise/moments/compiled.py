@@ -157,7 +157,9 @@ def _separate(
             f"use fewer moments or lower powers"
         )
     inputs = (*names, *(CENTRE + atom for atom in atoms))
-    parts = (_coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments, residuals))
+    parts = (
+        _coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments, residuals)
+    )
     return Separable(terms, *parts)
 
 
@@ -170,7 +172,10 @@ def _split(node: Node, variables: frozenset[str]) -> tuple[Node, Node]:
 
 
 def _coefficients(
-    polynomials: list[Polynomial], terms: tuple[Monomial, ...], names: tuple[str, ...], inputs: tuple[str, ...]
+    polynomials: list[Polynomial],
+    terms: tuple[Monomial, ...],
+    names: tuple[str, ...],
+    inputs: tuple[str, ...],
 ) -> Coefficients:
     place = {monomial: k for k, monomial in enumerate(terms)}
     entries = [(j, place[m], node) for j, poly in enumerate(polynomials) for m, node in poly.items()]
@@ -194,5 +199,3 @@ def _coefficients(
 def describe_term(monomial: Monomial) -> str:
     """The term as a reader would write it; `1` for the constant."""
     return "*".join(atom if power == 1 else f"({atom})**{power}" for atom, power in monomial) or "1"
-
-

@@ -58,7 +58,7 @@ def expand(node: Node, variables: frozenset[str], atoms: dict[str, Node]) -> Pol
     if isinstance(node, Symbol):
         return _atom(node, atoms)
     if isinstance(node, Sum):
-        parts = [({(): number(node.constant)}, 1.0)]
+        parts: list[tuple[Polynomial, float]] = [({(): number(node.constant)}, 1.0)]
         parts += [(expand(child, variables, atoms), c) for child, c in node.terms]
         return _add(parts)
     if isinstance(node, Product):
@@ -70,7 +70,9 @@ def expand(node: Node, variables: frozenset[str], atoms: dict[str, Node]) -> Pol
     return _whole(node, variables, atoms)
 
 
-def _expand_power(base: Node, exponent: Fraction, variables: frozenset[str], atoms: dict[str, Node]) -> Polynomial:
+def _expand_power(
+    base: Node, exponent: Fraction, variables: frozenset[str], atoms: dict[str, Node]
+) -> Polynomial:
     if not base.symbols & variables:
         return {(): power(base, exponent)}
     if exponent.denominator != 1 or exponent < 0:

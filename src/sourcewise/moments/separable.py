@@ -86,8 +86,8 @@ class GramEvidence:
             left = _narrow(self._value_rows(self._forms.instrument, theta))
             right, slopes = self._all_rows(self._forms.residual, theta)
             both = _narrow(np.concatenate([right[None], slopes]).reshape(-1, *right.shape[1:]))
-            right, *slopes = both.reshape(-1, right.shape[0], *both.shape[1:])
-            return _pair_columns(left, right), np.stack([_pair_columns(left, slope) for slope in slopes])
+            parts = [_pair_columns(left, part) for part in both.reshape(-1, right.shape[0], *both.shape[1:])]
+            return parts[0], np.stack(parts[1:])
         return self._all_rows(self._forms.moments, theta)
 
     def _dense(self, forms: Coefficients, theta: Array) -> Array:

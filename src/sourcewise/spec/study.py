@@ -34,7 +34,9 @@ class Source:
             raise StudyError(f"a source's cost must be a finite number above 0, not {cost!r}")
         whole = isinstance(capacity, int) and not isinstance(capacity, bool) and 1 <= capacity < 2**63
         if capacity is not None and not whole:
-            raise StudyError(f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}")
+            raise StudyError(
+                f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}"
+            )
         object.__setattr__(self, "observes", names)
         object.__setattr__(self, "cost", float(cost))
         object.__setattr__(self, "capacity", capacity)
@@ -57,7 +59,9 @@ class Moment:
         if self.sources is not None:
             chosen = (self.sources,) if isinstance(self.sources, str) else tuple(self.sources)
             if not chosen:
-                raise StudyError(f"moment {self.expr!r} is restricted to no source; leave `sources` out to allow all")
+                raise StudyError(
+                    f"moment {self.expr!r} is restricted to no source; leave `sources` out to allow all"
+                )
             object.__setattr__(self, "sources", chosen)
 
     @property
@@ -75,8 +79,12 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if not self.lower < self.upper:
-            raise StudyError(f"a parameter's lower bound must lie below its upper bound, not {self.lower!r}, {self.upper!r}")
-        if self.start is not None and not (math.isfinite(self.start) and self.lower <= self.start <= self.upper):
+            raise StudyError(
+                f"a parameter's lower bound must lie below its upper bound, not {self.lower!r}, {self.upper!r}"
+            )
+        if self.start is not None and not (
+            math.isfinite(self.start) and self.lower <= self.start <= self.upper
+        ):
             raise StudyError(
                 f"a parameter's start must be a finite number within its bounds "
                 f"[{self.lower!r}, {self.upper!r}], not {self.start!r}"
@@ -131,7 +139,8 @@ class Study:
         return tuple(
             j
             for j, moment in enumerate(self.moments)
-            if moment.node.symbols & known <= observed and (moment.sources is None or source in moment.sources)
+            if moment.node.symbols & known <= observed
+            and (moment.sources is None or source in moment.sources)
         )
 
     def _key(self) -> tuple[Any, ...]:
@@ -186,7 +195,9 @@ def _check_moments(study: Study) -> None:
 def _check_computable(study: Study, moment: Moment) -> None:
     used = moment.node.symbols & set(study.variables)
     if not used:
-        raise StudyError(f"moment {moment.label!r} uses no variable that a source observes, so no data can bear on it")
+        raise StudyError(
+            f"moment {moment.label!r} uses no variable that a source observes, so no data can bear on it"
+        )
     lacks = {name: sorted(used - set(source.observes)) for name, source in study.sources.items()}
     if all(lacks.values()):
         detail = "; ".join(f"{name} lacks {', '.join(missing)}" for name, missing in list(lacks.items())[:5])
@@ -196,7 +207,9 @@ def _check_computable(study: Study, moment: Moment) -> None:
     for name in moment.sources or ():
         if name not in study.sources:
             known = ", ".join(study.sources)
-            raise StudyError(f"moment {moment.label!r} names source {name!r}; the study's sources are {known}")
+            raise StudyError(
+                f"moment {moment.label!r} names source {name!r}; the study's sources are {known}"
+            )
         if lacks[name]:
             raise StudyError(
                 f"moment {moment.label!r} is assigned to source {name!r}, which lacks {', '.join(lacks[name])}"
@@ -233,9 +246,13 @@ def _check_parameters(study: Study, names: tuple[str, ...], given: Mapping[str, 
         raise StudyError("the moments contain no parameter: every name in them is observed by a source")
     for name, parameter in given.items():
         if name in study.variables:
-            raise StudyError(f"{name!r} is declared as a parameter and observed by a source; rename one of the two")
+            raise StudyError(
+                f"{name!r} is declared as a parameter and observed by a source; rename one of the two"
+            )
         if name not in names:
-            raise StudyError(f"parameter {name!r} appears in no moment; the parameters are {', '.join(names)}")
+            raise StudyError(
+                f"parameter {name!r} appears in no moment; the parameters are {', '.join(names)}"
+            )
         if not isinstance(parameter, Parameter):
             raise StudyError(f"parameter {name!r} must be a Parameter(...), not {type(parameter).__name__}")
 
@@ -254,6 +271,10 @@ def _check_target(study: Study, names: tuple[str, ...]) -> None:
                 f"the parameters are {', '.join(names)}"
             )
     if not used:
-        raise StudyError(f"the target {study.target!r} contains no parameter; the parameters are {', '.join(names)}")
+        raise StudyError(
+            f"the target {study.target!r} contains no parameter; the parameters are {', '.join(names)}"
+        )
     if _compared_names(study.target_node):
-        raise StudyError(f"the target {study.target!r} contains a comparison; a target must be smooth in the parameters")
+        raise StudyError(
+            f"the target {study.target!r} contains a comparison; a target must be smooth in the parameters"
+        )

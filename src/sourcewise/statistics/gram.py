@@ -1,4 +1,7 @@
-"""What is kept of a source's rows: sums of products, which merge, travel as JSON and never reveal a row."""
+"""What is kept of a source's rows: sums of products, which add up and travel as JSON.
+
+No row is in them; but of very few rows, sums tell as much as the rows do.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,9 @@ class Statistics:
         size = len(terms)
         lower = content.numbers("gram")
         if len(lower) != size * (size + 1) // 2:
-            raise DataError(f"these statistics have {len(lower)} sums where {size} terms need {size * (size + 1) // 2}")
+            raise DataError(
+                f"these statistics have {len(lower)} sums where {size} terms need {size * (size + 1) // 2}"
+            )
         gram = np.zeros((size, size))
         gram[np.tril_indices(size)] = lower
         gram = gram + np.tril(gram, -1).T
@@ -115,7 +120,9 @@ def _check(statistics: Statistics) -> None:
     gram, size = statistics.gram, len(statistics.terms)
     name = statistics.source
     if statistics.n < 1 or statistics.dropped < 0:
-        raise DataError(f"statistics of source {name!r} need n ≥ 1 and dropped ≥ 0, not {statistics.n}, {statistics.dropped}")
+        raise DataError(
+            f"statistics of source {name!r} need n ≥ 1 and dropped ≥ 0, not {statistics.n}, {statistics.dropped}"
+        )
     if gram.shape != (size, size):
         raise DataError(f"statistics of source {name!r} need a {size} × {size} Gram matrix, not {gram.shape}")
     if not np.isfinite(gram).all() or not np.isfinite(list(statistics.centre.values())).all():
@@ -127,16 +134,22 @@ def _check(statistics: Statistics) -> None:
     bound = np.sqrt(np.maximum(diagonal, 0.0))
     consistent = (np.abs(gram) <= np.outer(bound, bound) * (1 + 1e-9)).all()
     if gram[0, 0] != statistics.n or not consistent or not (gram == gram.T).all():
-        raise DataError(f"the Gram matrix given for source {name!r} is not one: no rows could have produced it")
+        raise DataError(
+            f"the Gram matrix given for source {name!r} is not one: no rows could have produced it"
+        )
 
 
 def _check_mergeable(left: Statistics, right: object) -> None:
     if not isinstance(right, Statistics):
         raise DataError(f"statistics can be merged with statistics only, not with {type(right).__name__}")
     if left.source != right.source:
-        raise DataError(f"statistics of different sources cannot be merged: {left.source!r} and {right.source!r}")
+        raise DataError(
+            f"statistics of different sources cannot be merged: {left.source!r} and {right.source!r}"
+        )
     if left.terms != right.terms:
-        raise DataError(f"statistics of source {left.source!r} hold different data terms: they are of different studies")
+        raise DataError(
+            f"statistics of source {left.source!r} hold different data terms: they are of different studies"
+        )
     if dict(left.centre) != dict(right.centre):
         raise DataError(
             f"statistics of source {left.source!r} are about different centres and cannot be merged without loss; "

@@ -88,7 +88,8 @@ def one_blas_thread() -> AbstractContextManager[object]:
     """Threads cost more than they bring on blocks this small."""
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 def _check_centre(source: CompiledSource, centre: Mapping[str, float]) -> dict[str, float]:

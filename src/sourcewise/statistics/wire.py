@@ -28,7 +28,9 @@ def load(text: str | bytes, kind: str) -> Content:
     if not isinstance(content, dict) or content.get("format") != kind:
         raise DataError(f'this is not a {kind} document: it does not say "format": "{kind}"')
     if content.get("version") != VERSION:
-        raise DataError(f"this {kind} document has version {content.get('version')!r}; this software reads {VERSION}")
+        raise DataError(
+            f"this {kind} document has version {content.get('version')!r}; this software reads {VERSION}"
+        )
     return Content(kind, content)
 
 
@@ -51,7 +53,7 @@ class Content:
     fields: dict[str, Any]
 
     def text(self, key: str) -> str:
-        return self._checked(key, isinstance(self.fields.get(key), str), "a text")
+        return str(self._checked(key, isinstance(self.fields.get(key), str), "a text"))
 
     def texts(self, key: str) -> tuple[str, ...]:
         value = self.fields.get(key)
@@ -61,7 +63,7 @@ class Content:
     def count(self, key: str) -> int:
         value = self.fields.get(key)
         good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-        return self._checked(key, good, "a whole number from 0 to 2⁶³ − 1")
+        return int(self._checked(key, good, "a whole number from 0 to 2⁶³ − 1"))
 
     def numbers(self, key: str) -> list[float]:
         value = self.fields.get(key)
@@ -70,13 +72,17 @@ class Content:
 
     def rows(self, key: str) -> list[list[float]]:
         value = self.fields.get(key)
-        good = isinstance(value, list) and all(isinstance(row, list) and all(map(_is_number, row)) for row in value)
+        good = isinstance(value, list) and all(
+            isinstance(row, list) and all(map(_is_number, row)) for row in value
+        )
         return [[float(item) for item in row] for row in self._checked(key, good, "lists of finite numbers")]
 
     def named_numbers(self, key: str) -> dict[str, float]:
         value = self.fields.get(key)
         good = isinstance(value, dict) and all(map(_is_number, value.values()))
-        return {name: float(item) for name, item in self._checked(key, good, "finite numbers by name").items()}
+        return {
+            name: float(item) for name, item in self._checked(key, good, "finite numbers by name").items()
+        }
 
     def _checked(self, key: str, good: bool, wanted: str) -> Any:
         if not good:
