@@ -17,6 +17,9 @@ SUSPICIOUS = 0.01
 
 ROWS_PER_MOMENT = 5
 
+NOTHING = 1e-13
+"""A standard error below this share of its estimate is rounding error."""
+
 
 def advise(fit: Fit) -> tuple[str, ...]:
     """Most important first; empty when there is nothing to say."""
@@ -45,21 +48,45 @@ def _search(fit: Fit) -> Iterator[str]:
     minima = int(fit.estimates.minima[0])
     if minima > 1:
         yield (
-            f"The objective has several local minima (the search met {minima}); the lowest is reported. "
-            f"Give starting values if you know where the parameters lie."
+            f"The objective has several local minima (the search met {minima}); the lowest is reported, and others may "
+            f"be as low. Give starting values or bounds if you know where the parameters lie."
         )
 
 
 def _identification(fit: Fit) -> Iterator[str]:
-    if not fit.target.identified:
+    target = fit.target
+    if not math.isfinite(target.value):
         yield (
-            f"The target {fit.study.target!r} is not identified by these data: other values fit equally well. "
+            f"The target {target.name!r} is not a finite number at the estimate; bounds on the parameters can keep "
+            f"the search where it can be computed."
+        )
+    elif not target.identified and fit.identified_without_weights:
+        yield (
+            f"No standard error for {target.name!r}: the moments that hold it do not vary in these data (a perfect "
+            f"fit, or fewer rows than moments). Collect more rows."
+        )
+    elif not target.identified:
+        yield (
+            f"The target {target.name!r} is not identified by these data: other values fit equally well. "
             f"Add a source or a moment that bears on it."
         )
+    elif target.stderr <= NOTHING * abs(target.value):
+        yield (
+            "The standard error is zero: the moments hold in every row, or the target has no slope at the estimate. "
+            "Do not trust it; look at the parameters, which may have run off to where the formulas are flat."
+        )
     lost = [name for name, estimate in fit.parameters.items() if not estimate.identified]
-    if lost and fit.target.identified:
-        yield f"Not identified, and reported without a standard error: {', '.join(lost)}. The target does not need them."
-    if math.isfinite(fit.strength) and fit.strength < WEAK and fit.target.identified:
+    if lost and target.identified:
+        yield (
+            f"Not identified, and reported without a standard error: {', '.join(lost)}. "
+            f"The target does not need them."
+        )
+    for name, bound in fit.at_bounds.items():
+        yield (
+            f"Parameter {name!r} ended at its bound {bound:g}, where standard errors and the J test do not hold; "
+            f"widen the bound if the data should decide."
+        )
+    if math.isfinite(fit.strength) and fit.strength < WEAK and target.identified:
         yield (
             f"Identification looks weak (strength {fit.strength:.2g}, below {WEAK:g}): the estimate can be biased and "
             f"its standard error misleading. Use fit.weak_interval(), which keeps its level."
@@ -80,10 +107,12 @@ def _agreement(fit: Fit) -> Iterator[str]:
 
 def _data(fit: Fit) -> Iterator[str]:
     for name, lost in fit.dropped_directions.items():
+        rows = fit.rows.get(name, sum(fit.rows.values()))
+        effect = "the estimate is unaffected" if rows > 2 * lost else "there are too few rows to estimate their variance"
         if lost:
             yield (
                 f"{lost} of the moments of {name} depend on the others in these data and were left out of the weight; "
-                f"the estimate is unaffected."
+                f"{effect}."
             )
     for name, kept in fit.statistics.items():
         moments = len(fit.study.moments_of(name))

@@ -4,7 +4,8 @@
     ├── StudyError            a declaration that contradicts itself
     │   └── ExpressionError   a text that is not an expression, with the place marked
     ├── DataError             rows or statistics that cannot be used as they are
-    └── EstimationError       a call of the estimator that cannot be answered
+    ├── EstimationError       a call of the estimator that cannot be answered
+    └── AllocationError       money that cannot be divided as asked
 
 A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
 target that is not identified) is no error: it is a field of the result, with advice.
@@ -29,3 +30,7 @@ class DataError(SourcewiseError):
 
 class EstimationError(SourcewiseError):
     """A call of the estimator that cannot be answered."""
+
+
+class AllocationError(SourcewiseError):
+    """Money that cannot be divided as asked, such as minimum shares that exceed the budget."""

@@ -80,7 +80,7 @@ def infer(
     return Inference(
         target,
         gradient,
-        np.where(sensitivity.target_identified, spread, np.nan),
+        np.where(sensitivity.target_identified & np.isfinite(target), spread, np.nan),
         variance,
         sensitivity.target_identified,
         sensitivity.identified,
@@ -104,10 +104,9 @@ def sensitivity_of(blocks: Blocks, weight: Weight, theta: Array, gradient: Array
     identified = triangle.kept.copy()
     whole = np.array(identified.all(axis=0))
     rank = triangle.rank.copy()
-    for b in range(theta.shape[1]):
-        # One problem can afford singular values; in a batch only those need them that lost a direction.
-        if (whole[b] and theta.shape[1] > 1) or not np.isfinite(slopes[..., b]).all():
-            continue
+    # One problem can afford singular values in doubt; in a batch only those need them that lost a direction.
+    certain = whole & ((triangle.pivots.prod(axis=0) > 1e-4) | (theta.shape[1] > 1))
+    for b in np.flatnonzero(~certain & np.isfinite(slopes).all(axis=(0, 1))):
         known = information(slopes[..., b])
         response[..., b] = known.inverse @ slopes[..., b].T
         identified[:, b] = [known.identifies(axis) for axis in np.eye(len(columns))]

@@ -14,8 +14,8 @@ from sourcewise import diagnostics
 from sourcewise.errors import EstimationError
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.estimation.gmm import Estimates, Status
-from sourcewise.estimation.weights import Weight, efficient_weight
-from sourcewise.inference import Inference
+from sourcewise.estimation.weights import Weight, efficient_weight, fixed_weight
+from sourcewise.inference import Inference, sensitivity_of
 from sourcewise.moments.compiled import CompiledStudy
 from sourcewise.numerics.linalg import Array
 from sourcewise.robust import ConfidenceSet, confidence_set
@@ -23,9 +23,6 @@ from sourcewise.spec.study import Study
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
 from sourcewise.summary import Table, to_html, to_text
-
-SUSPICIOUS = 0.01
-"""p-value of an over-identification test below which the advice mentions it."""
 
 REASONS = {
     Status.CONVERGED: "converged",
@@ -141,9 +138,29 @@ class Fit:
     def overid(self) -> OveridTest:
         """The J test, overall and by source (stacked only)."""
         found = self.inference
-        parts = diagnostics.by_source(self.blocks, self._efficient_weight, self.estimates.theta)
+        with np.errstate(all="ignore"):
+            parts = diagnostics.by_source(self.blocks, self._efficient_weight, self.estimates.theta)
         tests = {name: OveridTest(value, df, {}) for name, (value, df) in parts.items()}
         return OveridTest(float(found.statistic[0]), int(found.degrees[0]), tests)
+
+    @property
+    def at_bounds(self) -> dict[str, float]:
+        """Parameters whose estimates are at a bound, and which."""
+        compiled, theta = self.compiled, self.estimates.theta[:, 0]
+        bounds = np.where(theta <= compiled.lower, compiled.lower, compiled.upper)
+        return {
+            name: float(bound)
+            for name, value, bound in zip(compiled.parameters, theta, bounds, strict=True)
+            if value == bound
+        }
+
+    @property
+    def identified_without_weights(self) -> bool:
+        """Would the target be identified if no moment were left out of the weight?"""
+        theta, gradient = self.estimates.theta, self.inference.gradient
+        with np.errstate(all="ignore"):
+            plain = sensitivity_of(self.blocks, fixed_weight(self.blocks, None), theta, gradient)
+        return bool(plain.target_identified[0])
 
     @cached_property
     def dropped_directions(self) -> dict[str, int]:
@@ -162,30 +179,23 @@ class Fit:
         """How firmly the data hold the target; below 10 its standard error is not to be trusted (a first-stage F)."""
         sensitivity, theta = self.inference.sensitivity, self.estimates.theta
         weight = self.estimates.weight
-        return diagnostics.strength(
-            self.compiled, self.blocks, weight, sensitivity, theta, self.target.stderr
-        )
+        with np.errstate(all="ignore"):
+            return diagnostics.strength(
+                self.compiled, self.blocks, weight, sensitivity, theta, self.target.stderr
+            )
 
     def weak_interval(self, level: float = 0.95) -> ConfidenceSet:
         """A confidence set for the target that holds its level under weak identification."""
         normal_quantile(level)  # refuses a level outside (0, 1)
-        gradient = self.inference.gradient[:, 0]
-        tilt = (
-            self.inference.sensitivity.response[..., 0]
-            @ self.inference.sensitivity.response[..., 0].T
-            @ gradient
-        )
-        scale = float(gradient @ tilt)
-        direction = tilt / scale if scale > 0 else np.zeros_like(tilt)
-        degrees = int(self.inference.degrees[0]) + 1
-        theta, stderr = self.estimates.theta, self.target.stderr
-        return confidence_set(self.compiled, self.blocks, theta, direction, stderr, level, degrees)
+        with np.errstate(all="ignore"):
+            return confidence_set(self.compiled, self.blocks, self.estimates.theta, self.inference, level)
 
     @cached_property
     def _efficient_weight(self) -> Weight:
-        return (
-            self.estimates.weight if self.efficient else efficient_weight(self.blocks, self.estimates.theta)
-        )
+        if self.efficient:
+            return self.estimates.weight
+        with np.errstate(all="ignore"):
+            return efficient_weight(self.blocks, self.estimates.theta)
 
     @property
     def advice(self) -> tuple[str, ...]:

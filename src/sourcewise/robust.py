@@ -8,20 +8,20 @@ Anderson and Rubin's). The set can be bounded, unbounded, a union, or empty, and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from sourcewise.estimation.blocks import Blocks
-from sourcewise.estimation.gmm import UpdatedMoments
-from sourcewise.inference import target_and_gradient
+from sourcewise.estimation.gmm import UpdatedMoments, WeightedMoments
+from sourcewise.estimation.weights import efficient_weight
+from sourcewise.inference import Inference, target_and_gradient
 from sourcewise.moments.compiled import CompiledStudy, Integers
 from sourcewise.numerics.least_squares import Problem, minimize
-from sourcewise.numerics.linalg import Array, squared
+from sourcewise.numerics.linalg import Array, information, squared
 
-GRID = 161
+GRID = 101
 """Values of the target that are tried first, dense near the estimate and reaching FAR standard errors out."""
 
 FAR = 1e4
@@ -59,10 +59,10 @@ class ConfidenceSet:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """Moments with updated weights and one more residual that holds the target at given values (B,)."""
+    """Moments and one more residual that holds the target at given values (B,)."""
 
     compiled: CompiledStudy
-    moments: UpdatedMoments
+    moments: WeightedMoments | UpdatedMoments
     values: Array
     firmness: float
 
@@ -76,66 +76,127 @@ class _Profile:
         return type(self)(self.compiled, self.moments.take(which), self.values[which], self.firmness)
 
 
+@dataclass(frozen=True, slots=True)
+class _Criterion:
+    """T · min Q(θ) under f(θ) = τ, for many values τ of the target at once."""
+
+    compiled: CompiledStudy
+    blocks: Blocks
+    unit: float
+    """A natural step of the target."""
+    noise: float
+
+    def __call__(self, values: Array, starts: Array) -> tuple[Array, Array]:
+        """The criterion (B,), infinite where f(θ) = τ was not reached, and where it is attained (D, B)."""
+        moments = UpdatedMoments(self.blocks)
+        ends = self.search(moments, values, starts)
+        reached = target_and_gradient(self.compiled, ends)[0]
+        height = float(self.blocks.rows[0]) * squared(moments.residual(ends)[0])
+        missed = ~(np.abs(reached - values) <= 1e-3 * self.unit)
+        return np.where(missed | ~np.isfinite(height), np.inf, height), ends
+
+    def search(self, moments: WeightedMoments | UpdatedMoments, values: Array, starts: Array) -> Array:
+        """θ (D, B) from these starts: a parameter is held exactly, any other target by a stiff residual."""
+        bounds = (self.compiled.lower, self.compiled.upper)
+        lower, upper = (np.repeat(bound[:, None], len(values), axis=1) for bound in bounds)
+        problem: Problem = moments
+        if self.compiled.target_parameter is None:
+            problem = _Profile(self.compiled, moments, values, FIRMNESS / self.unit)
+        else:
+            lower[self.compiled.target_parameter] = upper[self.compiled.target_parameter] = values
+        return self._end(problem, starts, lower, upper)
+
+    def settle(self, moments: WeightedMoments | UpdatedMoments, starts: Array) -> Array:
+        """The same with the target left free: the minima of Q itself."""
+        return self._end(moments, starts, self.compiled.lower, self.compiled.upper)
+
+    def _end(self, problem: Problem, starts: Array, lower: Array, upper: Array) -> Array:
+        noise = np.full(starts.shape[1], self.noise)
+        return minimize(problem, starts, lower=lower, upper=upper, noise=noise, max_iterations=STEPS).theta
+
+
 def confidence_set(
-    compiled: CompiledStudy,
-    blocks: Blocks,
-    theta: Array,
-    direction: Array,
-    stderr: float,
-    level: float,
-    degrees: int,
+    compiled: CompiledStudy, blocks: Blocks, theta: Array, inference: Inference, level: float
 ) -> ConfidenceSet:
-    """The set for one problem at θ̂ (D, 1); `direction` (D,) is how θ̂ moves when the target moves by one."""
+    """The set for one problem at θ̂ (D, 1)."""
     from scipy.special import chdtri
 
-    threshold = float(chdtri(degrees, 1.0 - level))
-    centre = float(target_and_gradient(compiled, theta)[0][0])
+    degrees = int(inference.degrees[0]) + 1
+    centre, stderr = float(inference.target[0]), float(inference.stderr[0])
+    if not math.isfinite(centre):
+        return ConfidenceSet(level, ((-math.inf, math.inf),))
     unit = stderr if math.isfinite(stderr) and stderr > 0 else max(abs(centre), 1.0)
-
-    moments = UpdatedMoments(blocks)
-    fixed = compiled.target_parameter  # a parameter is held exactly, any other target by a stiff residual
-
-    def criterion(values: Array, starts: Array) -> tuple[Array, Array]:
-        noise = np.full(len(values), math.sqrt(degrees / float(blocks.rows[0])))
-        lower, upper = (
-            np.repeat(bound[:, None], len(values), axis=1) for bound in (compiled.lower, compiled.upper)
-        )
-        if fixed is None:
-            problem: Problem = _Profile(compiled, moments, values, FIRMNESS / unit)
-        else:
-            problem = moments
-            lower[fixed] = upper[fixed] = values
-        search = minimize(problem, starts, lower=lower, upper=upper, noise=noise, max_iterations=STEPS)
-        reached = target_and_gradient(compiled, search.theta)[0]
-        height = float(blocks.rows[0]) * squared(moments.residual(search.theta)[0])
-        missed = ~(np.abs(reached - values) <= 1e-3 * unit)
-        return np.where(missed | ~np.isfinite(height), np.inf, height), search.theta
-
-    angle = math.atan(FAR)
-    values = centre + unit * np.tan(np.linspace(-angle, angle, GRID))
-    heights, ends = criterion(values, theta + direction[:, None] * (values - centre))
+    criterion = _Criterion(compiled, blocks, unit, math.sqrt(degrees / float(blocks.rows[0])))
+    direction = _direction(inference)
+    reach = math.asinh(FAR)
+    values = centre + unit * np.sinh(np.linspace(-reach, reach, GRID))
+    starts = theta + direction[:, None] * (values - centre)
+    heights, ends = criterion(values, starts)
+    # Far from θ̂ the updated objective is flat, and only a weight that does not move leads back.
+    steady = WeightedMoments(blocks, efficient_weight(blocks, theta))
+    heights, ends = _lower(criterion, values, heights, ends, criterion.search(steady, values, starts))
     for order in (slice(None), slice(None, None, -1)):  # from the left, then from the right
         heights, ends = _from_neighbours(criterion, values[order], heights[order], ends[:, order], direction)
         heights, ends = heights[order], ends[:, order]
-    return ConfidenceSet(level, _segments(criterion, values, heights, ends, threshold))
+    threshold = float(chdtri(degrees, 1.0 - level))
+    line = _with_minima(criterion, steady, values, heights, ends, threshold)
+    return ConfidenceSet(level, _segments(criterion, *line, threshold))
 
 
-Criterion = Callable[[Array, Array], tuple[Array, Array]]
+def _direction(inference: Inference) -> Array:
+    """How θ (D,) moves when the target moves by one: at the least cost to the moments, at none where they allow it."""
+    gradient, sensitivity = inference.gradient[:, 0], inference.sensitivity
+    if not np.isfinite(sensitivity.slopes).all():
+        return np.zeros_like(gradient)
+    if inference.identified[0]:
+        response = sensitivity.response[..., 0]
+        tilt = response @ (response.T @ gradient)
+    else:
+        known = information(sensitivity.slopes[..., 0])
+        scaled = gradient * known.scale
+        tilt = known.scale * (scaled - known.directions.T @ (known.directions @ scaled))
+    change = float(gradient @ tilt)
+    return np.asarray(tilt / change) if change > 0 and np.isfinite(tilt).all() else np.zeros_like(tilt)
 
 
 def _from_neighbours(
-    criterion: Criterion, values: Array, heights: Array, ends: Array, direction: Array
+    criterion: _Criterion, values: Array, heights: Array, ends: Array, direction: Array
 ) -> tuple[Array, Array]:
     """Try again from where the search for the value before ended: a lower minimum spreads along the line."""
     starts = ends.copy()
     starts[:, 1:] = ends[:, :-1] + direction[:, None] * np.diff(values)
+    return _lower(criterion, values, heights, ends, starts)
+
+
+def _with_minima(
+    criterion: _Criterion, steady: WeightedMoments, values: Array, heights: Array, ends: Array, threshold: float
+) -> tuple[Array, Array, Array]:
+    """Add the minima of Q that the grid only shows as dips: an island of the set can be narrower than a step."""
+    dips = (heights[1:-1] <= heights[:-2]) & (heights[1:-1] <= heights[2:]) & (heights[1:-1] > threshold)
+    starts = ends[:, 1 + np.flatnonzero(dips & np.isfinite(heights[1:-1]))]
+    if not starts.size:
+        return values, heights, ends
+    found = criterion.settle(UpdatedMoments(criterion.blocks), criterion.settle(steady, starts))
+    places = target_and_gradient(criterion.compiled, found)[0]
+    again, found = criterion(places, found)
+    inside = np.isfinite(places) & (again <= threshold)
+    values = np.concatenate([values, places[inside]])
+    order = np.argsort(values)
+    heights = np.concatenate([heights, again[inside]])
+    return values[order], heights[order], np.hstack([ends, found[:, inside]])[:, order]
+
+
+def _lower(
+    criterion: _Criterion, values: Array, heights: Array, ends: Array, starts: Array
+) -> tuple[Array, Array]:
+    """Whichever is lower: what was found before, or what these starts lead to."""
     again, other = criterion(values, starts)
     wins = again < heights
     return np.where(wins, again, heights), np.where(wins, other, ends)
 
 
 def _segments(
-    criterion: Criterion, values: Array, heights: Array, ends: Array, threshold: float
+    criterion: _Criterion, values: Array, heights: Array, ends: Array, threshold: float
 ) -> tuple[tuple[float, float], ...]:
     inside = heights <= threshold
     if not inside.any():
@@ -147,7 +208,7 @@ def _segments(
 
 
 def _refine(
-    criterion: Criterion, values: Array, heights: Array, ends: Array, flips: Integers, threshold: float
+    criterion: _Criterion, values: Array, heights: Array, ends: Array, flips: Integers, threshold: float
 ) -> Array:
     """Where the criterion crosses the threshold between grid points k and k + 1: the Illinois rule, all at once."""
     low, high = values[flips].copy(), values[flips + 1].copy()

@@ -45,27 +45,49 @@ class Replications:
 
 
 def stream(world: World, source: str, rows: int, batch: int) -> np.random.Generator:
-    """Its own stream of numbers for every world, source, size and batch."""
+    """Its own stream of numbers for every world, source, size in all, and batch."""
     place = list(world.study.sources).index(source)
     key = (int.from_bytes(world.name.encode(), "big"), rows, place, batch)
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence([SEED, *key])))
 
 
-def grams(world: World, source: str, rows: int, count: int, random: np.random.Generator) -> Array:
-    """Σ φφᵀ about zero, (count, K, K), of `count` data sets with `rows` rows each, drawn one after the other."""
-    compiled = compile_source(world.study, source)
-    features = Features(compiled, dict.fromkeys(compiled.atoms, 0.0))
-    sums = np.zeros((count, len(compiled.terms), len(compiled.terms)))
-    together = max(1, BLOCK_ROWS // rows)
+def deals(world: World, source: str, rows: int, count: int, batch: int) -> Iterator[tuple[int, dict[str, Array]]]:
+    """What `source` gets of `count` data sets of `rows` rows in all, one after the other, so many sets at a time."""
+    random = stream(world, source, rows, batch)
+    share = rows // len(world.study.sources)
+    together = max(1, BLOCK_ROWS // share)
     for start in range(0, count, together):
         some = min(together, count - start)
-        dealt = world.deal(source, some * rows, random)
+        yield some, world.deal(source, some * share, random)
+
+
+def grams(world: World, source: str, rows: int, count: int, batch: int) -> Array:
+    """Σ φφᵀ about zero of every data set, (count, K, K)."""
+    compiled = compile_source(world.study, source)
+    features = Features(compiled, dict.fromkeys(compiled.atoms, 0.0))
+    parts = []
+    for some, dealt in deals(world, source, rows, count, batch):
         columns = np.stack([dealt[name] for name in compiled.variables])
-        for first in range(0, some * rows, BLOCK_ROWS):
+        total = np.zeros((some, len(compiled.terms), len(compiled.terms)))
+        for first in range(0, columns.shape[1], BLOCK_ROWS):
             terms = features(columns[:, first : first + BLOCK_ROWS])
             each = terms.reshape(len(terms), some, -1).swapaxes(0, 1)
-            sums[start : start + some] += each @ each.swapaxes(1, 2)
-    return sums
+            total += each @ each.swapaxes(1, 2)
+        parts.append(total)
+    return np.concatenate(parts)
+
+
+def frames(world: World, rows: int, count: int, batch: int) -> list[dict[str, dict[str, Array]]]:
+    """The same data sets as `evidence` sums up, each as a user would hand it to `fit`."""
+    sets: list[dict[str, dict[str, Array]]] = [{} for _ in range(count)]
+    share = rows // len(world.study.sources)
+    for source in world.study.sources:
+        place = 0
+        for some, dealt in deals(world, source, rows, count, batch):
+            for k in range(some):
+                sets[place + k][source] = {name: column[k * share : (k + 1) * share] for name, column in dealt.items()}
+            place += some
+    return sets
 
 
 def evidence(world: World, rows: int, count: int, batch: int) -> dict[str, GramEvidence]:
@@ -74,7 +96,7 @@ def evidence(world: World, rows: int, count: int, batch: int) -> dict[str, GramE
     parts = {}
     for source in world.study.sources:
         compiled = compile_source(world.study, source)
-        gram = grams(world, source, share, count, stream(world, source, rows, batch))
+        gram = grams(world, source, rows, count, batch)
         centre = np.zeros((len(compiled.atoms), 1))
         parts[source] = GramEvidence(compiled, np.full(count, float(share)), gram, centre)
     return parts
@@ -91,9 +113,7 @@ def run(world: World, blocks: Blocks) -> Replications:
     found = estimates_of(world, blocks)
     plain = infer(compiled, blocks, found, "robust", None, True)
     corrected = infer(compiled, blocks, found, "windmeijer", fixed_weight(blocks, None), True)
-    return Replications(
-        plain.target, plain.stderr, corrected.stderr, plain.statistic, plain.degrees, found.converged
-    )
+    return Replications(plain.target, plain.stderr, corrected.stderr, plain.statistic, plain.degrees, found.converged)
 
 
 def replicate(world: World, stackings: tuple[Stacking, ...], rows: int, count: int) -> dict[Stacking, Replications]:

@@ -73,8 +73,10 @@ def line(world: World, stacking: Stacking, rows: int, found: Rates) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=REPLICATIONS)
-    count: int = parser.parse_args().replications
-    for rows in SIZES:
+    parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
+    given = parser.parse_args()
+    count: int = given.replications
+    for rows in given.rows:
         for world in WORLDS:
             for stacking, found in replicate(world, BOTH, rows, count).items():
                 print(line(world, stacking, rows, rates(found, world.target)))

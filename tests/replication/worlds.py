@@ -20,7 +20,7 @@ People = Callable[[np.random.Generator, int], Columns]
 """All variables of so many people, each (n,), whoever gets to see them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class World:
     """A study with the law of its rows. `truth` has every parameter, the target among them."""
 

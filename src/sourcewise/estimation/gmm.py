@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, Self
 
@@ -23,6 +23,12 @@ Scheme = Literal["two-step", "identity", "iterated", "cue", "fixed"]
 MAX_REWEIGHTINGS = 500
 SETTLED = 1e-8
 """Iterated weights: a round that moves the whitened moments by less than this share of their noise is the last."""
+
+SAME_HEIGHT = 1e-12
+"""Objectives that differ by less than this share of the squared noise are equal."""
+
+SAME_PLACE = 1e8
+"""Estimates differ when the moments at them do by more than a hundredth of the noise: squared, over SAME_HEIGHT."""
 
 
 class Status(IntEnum):
@@ -117,7 +123,7 @@ def estimate(
         return _iterate(compiled, blocks, found, settings)
     if settings.scheme == "cue":
         return _updated(compiled, blocks, [found.theta, first.theta], found, settings)
-    return found
+    return replace(found, status=np.where(first.converged, found.status, first.status))
 
 
 def _search(
@@ -141,49 +147,66 @@ def _first_step(
     def run(start: Array) -> Search:
         return _search(compiled, problem, start, noise(blocks, weight, start), settings)
 
-    search, minima = _best(run, starts)
-    if not search.converged.all() and len(starts) == 1 and settings.max_iterations > 1:
-        search, minima = _retry(search, run, settings.seed)
+    ends = [run(start) for start in starts]
+    if not ends[0].converged.all() and len(ends) == 1 and settings.max_iterations > 1:
+        ends += [run(start) for start in _elsewhere(ends[0], settings.seed)]
+    search, minima = _best(blocks, weight, ends)
     return Estimates(
         search.theta, search.theta, search.objective, weight, _status(search), search.iterations, minima
     )
 
 
-def _best(run: Callable[[Array], Search], starts: Sequence[Array]) -> tuple[Search, Integers]:
-    """The best end of several searches, problem by problem, and how many different minima they met."""
-    best = run(starts[0])
-    minima = np.where(best.converged, 1, 0)
-    for start in starts[1:]:
-        other = run(start)
-        best, minima = _better(best, other, minima)
-    return best, minima
+def _best(blocks: Blocks, weight: Weight, ends: Sequence[Search]) -> tuple[Search, Integers]:
+    """The best of several searches, problem by problem, and how many different minima they met."""
+    best = ends[0]
+    if len(ends) == 1:
+        return best, np.where(best.converged, 1, 0)
+    floor = np.zeros(len(best.objective))
+    for other in ends[1:]:
+        at_best = noise(blocks, weight, best.theta)
+        floor = np.where(np.isfinite(at_best), SAME_HEIGHT * at_best**2, floor)
+        best = _better(best, other, floor)
+    return best, _minima(blocks, weight, best, ends, floor)
 
 
-def _better(best: Search, other: Search, minima: Integers) -> tuple[Search, Integers]:
-    with np.errstate(invalid="ignore"):
-        gap = other.objective - best.objective
-        apart = np.abs(gap) > 1e-6 * (np.abs(best.objective) + np.abs(other.objective)) + 1e-20
-    wins = (other.converged & ~best.converged) | ((other.converged == best.converged) & (gap < 0) & apart)
+def _better(best: Search, other: Search, floor: Array) -> Search:
+    lower = (other.objective < best.objective) & _uneven(best, other, floor)
+    wins = (other.converged & ~best.converged) | ((other.converged == best.converged) & lower)
     wins |= ~best.finite & other.finite
     fields = (
         np.where(wins, getattr(other, name), getattr(best, name))
         for name in ("theta", "objective", "converged", "finite", "iterations")
     )
-    return Search(*fields), minima + (other.converged & best.converged & apart)
+    return Search(*fields)
 
 
-def _retry(search: Search, run: Callable[[Array], Search], seed: int) -> tuple[Search, Integers]:
-    """Other starts around the place where a search got lost; problems that converged keep their result."""
+def _uneven(one: Search, other: Search, floor: Array) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(one.objective - other.objective)
+        return np.asarray(gap > 1e-6 * (np.abs(one.objective) + np.abs(other.objective)) + floor)
+
+
+def _minima(blocks: Blocks, weight: Weight, best: Search, ends: Sequence[Search], floor: Array) -> Integers:
+    """Ends that differ in height, or (x = b² has two equal minima) in place, where every parameter is determined."""
+    slopes = weight.apply([slope for _, slope in blocks.means_and_slopes(best.theta)])
+    determined = orthogonalize(np.ascontiguousarray(slopes.swapaxes(0, 1))).kept.all(axis=0)
+    places = [np.einsum("rdb,db->rb", slopes, end.theta) for end in ends]
+    count = np.zeros(len(floor), dtype=np.int64)
+    for k, end in enumerate(ends):
+        new = end.converged.copy()
+        for j in range(k):
+            distant = determined & (squared(places[k] - places[j]) > SAME_PLACE * floor)
+            new &= ~ends[j].converged | distant | _uneven(end, ends[j], floor)
+        count += new
+    return count
+
+
+def _elsewhere(search: Search, seed: int) -> list[Array]:
+    """Starts around the place where a search got lost; problems that converged stay where they are."""
     random = np.random.Generator(np.random.SFC64(seed))
-    minima = np.where(search.converged, 1, 0)
-    settled = search.converged.copy()
-    spread = 1.0 + np.abs(np.where(np.isfinite(search.theta), search.theta, 0.0))
     centre = np.where(np.isfinite(search.theta), search.theta, 0.0)
-    for _ in range(8):
-        start = centre + spread * random.normal(size=(len(centre), 1))
-        other, more = _better(search, run(np.where(settled, centre, start)), minima)
-        search, minima = other, np.where(settled, minima, more)
-    return search, minima
+    spread = np.where(search.converged, 0.0, 1.0 + np.abs(centre))
+    return [centre + spread * random.normal(size=(len(centre), 1)) for _ in range(8)]
 
 
 def _status(search: Search) -> Integers:
@@ -194,7 +217,9 @@ def _status(search: Search) -> Integers:
 def _reweighted(compiled: CompiledStudy, blocks: Blocks, last: Estimates, settings: Settings) -> Estimates:
     """One more step with the efficient weight at the last estimate."""
     weight = efficient_weight(blocks, last.theta, settings.ridge)
-    unit = noise(blocks, weight, last.theta)
+    ranks = sum(triangle.rank for triangle in weight.triangles or [])
+    # U Ω Uᵀ is the identity, but for the ridge
+    unit = noise(blocks, weight, last.theta) if settings.ridge else np.sqrt(ranks / blocks.rows)
     search = _search(compiled, WeightedMoments(blocks, weight), last.theta, unit, settings)
     status = np.where(search.converged, _status(search), Status.ITERATIONS)
     status = np.where(search.finite & np.isfinite(last.theta).all(axis=0), status, Status.NOT_FINITE)
@@ -242,9 +267,8 @@ def _updated(
     spread = np.abs(starts[0] - starts[1]) + 0.1 * np.abs(starts[0]) + 1e-3
     starts = starts + [starts[0] + spread * random.normal(size=spread.shape) for _ in range(4)]
     unit = noise(blocks, found.weight, found.theta)
-    search, minima = _best(
-        lambda start: _search(compiled, UpdatedMoments(blocks), start, unit, settings), starts
-    )
+    ends = [_search(compiled, UpdatedMoments(blocks), start, unit, settings) for start in starts]
+    search, minima = _best(blocks, found.weight, ends)
     weight = efficient_weight(blocks, search.theta)
     return Estimates(
         search.theta,

@@ -83,11 +83,12 @@ def _bases(blocks: Blocks, matrix: WeightMatrix | None) -> list[Array]:
 
 def _root_of(matrix: object, size: int, name: str) -> Array:
     try:
-        values = np.asarray(matrix, dtype=np.float64) if not np.iscomplexobj(matrix) else None
+        raw = np.asarray(matrix)
+        if raw.dtype.kind == "c":  # a warning of NumPy's would be all that is left of the imaginary part
+            raise TypeError
+        values = raw.astype(np.float64)
     except (TypeError, ValueError):
-        values = None
-    if values is None:
-        raise EstimationError(f"the weight of {name!r} is not a matrix of numbers") from None
+        raise EstimationError(f"the weight of {name!r} is not a matrix of real numbers") from None
     if values.shape != (size, size):
         raise EstimationError(
             f"the weight of {name!r} must be {size} × {size}, one row a moment, not {values.shape}"

@@ -33,7 +33,8 @@ class Coefficients:
     """C(θ, s) of some formulas by its non-zero entries, and ∂C/∂θ likewise (`slopes` gives both).
 
     Entry e of C stands at formula `row[e]`, data term `term[e]`; likewise for the derivative, whose entries carry a
-    parameter too. Both are sorted by row (and parameter), so that sums over terms are runs of neighbours.
+    parameter too. Both are sorted by row (and parameter), so that sums over terms are runs of neighbours: run r of
+    values and derivatives together begins at `starts[r]` and belongs in `places[r]` of (rows, then rows × parameters).
     """
 
     shape: tuple[int, int]
@@ -44,6 +45,10 @@ class Coefficients:
     slope_row: Integers
     slope_parameter: Integers
     slope_term: Integers
+    both_terms: Integers
+    """`term` and `slope_term` end to end."""
+    starts: Integers
+    places: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +198,11 @@ def _coefficients(
     values = [entry[-1] for entry in entries]
     both = values + [entry[-1] for entry in slopes]
     shape = (len(polynomials), len(terms))
-    return Coefficients(shape, Program(inputs, values), Program(inputs, both), *columns, *slope_columns)
+    keys = np.concatenate([columns[0], len(polynomials) + slope_columns[0] * len(names) + slope_columns[1]])
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    programs = Program(inputs, values), Program(inputs, both)
+    both_terms = np.concatenate([columns[1], slope_columns[2]])
+    return Coefficients(shape, *programs, *columns, *slope_columns, both_terms, starts, keys[starts])
 
 
 def describe_term(monomial: Monomial) -> str:

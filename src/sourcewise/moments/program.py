@@ -12,7 +12,7 @@ import numpy as np
 
 from sourcewise.spec.nodes import Call, Compare, Node, Number, Product, Sum, Symbol, children
 
-Value = Any  # a NumPy scalar or array: the loop is the same for both
+Value = Any  # a number or an array: the loop is the same for both
 Instruction = Callable[[list[Value]], Value]
 
 _COMPARE: dict[str, Callable[[Value, Value], Value]] = {
@@ -117,7 +117,7 @@ def _power(k: int, exponent: Fraction) -> Instruction:
     if exponent == 2:
         return lambda held: held[k] * held[k]
     if exponent == -1:
-        return lambda held: 1.0 / held[k]
+        return lambda held: np.divide(1.0, held[k])  # not Python's division, which raises at zero
     if exponent == Fraction(1, 2):
         return lambda held: np.sqrt(held[k])
     power = float(exponent)

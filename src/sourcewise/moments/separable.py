@@ -22,6 +22,7 @@ class GramEvidence:
         self._forms = source.separable
         self._gram = gram
         self._centre = centre
+        self._seen: tuple[bytes, tuple[Array, Array]] = b"", (rows, rows)
         self.rows = rows
 
     @property
@@ -49,16 +50,22 @@ class GramEvidence:
     def _inputs(self, theta: Array) -> list[Any]:
         """Scalars for one problem, arrays for many: the programs take both."""
         if theta.shape[1] == 1 and self._centre.shape[1] == 1:
-            return [*theta[:, 0], *self._centre[:, 0]]
+            return [*theta[:, 0].tolist(), *self._centre[:, 0].tolist()]
         centres = self._centre[:, 0] if self._centre.shape[1] == 1 else self._centre
         return [*theta, *centres]
 
     def mean_and_slope(self, theta: Array) -> tuple[Array, Array]:
-        forms, batch = self._forms.moments, theta.shape[1]
-        entries = _stack(forms.slopes(self._inputs(theta)), batch)
-        count = len(forms.row)
-        mean = _sum_runs(entries[:count] * self._means[forms.term], forms.row)[1]
-        return mean, _slope(forms, theta.shape, entries[count:] * self._means[forms.slope_term])
+        # A fit of one problem asks again where its last search ended, a few times over.
+        key = theta.tobytes() if theta.shape[1] == 1 else b""
+        if key and key == self._seen[0]:
+            return self._seen[1]
+        forms = self._forms.moments
+        products = _stack(forms.slopes(self._inputs(theta)), theta.shape[1])
+        products *= self._means[forms.both_terms]
+        found = _sums(forms, products, theta.shape[0])
+        if key:
+            self._seen = key, found
+        return found
 
     def factor(self, theta: Array, errors: Errors) -> Array:
         if errors == "homoskedastic":
@@ -78,8 +85,9 @@ class GramEvidence:
         else:
             sums = np.einsum("mb,mkb->kb", along, self._dense(forms, theta))
             means = matmul(products, sums)[forms.slope_term]
-        entries = _stack(forms.slopes(self._inputs(theta)), theta.shape[1])
-        return _slope(forms, theta.shape, entries[len(forms.row) :] * means)
+        products = _stack(forms.slopes(self._inputs(theta)), theta.shape[1])
+        products[len(forms.row) :] *= means
+        return _sums(forms, products, theta.shape[0])[1]
 
     def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
         if errors == "homoskedastic":
@@ -123,20 +131,12 @@ def _stack(values: list[Any], batch: int) -> Array:
     return out
 
 
-def _slope(forms: Coefficients, shape: tuple[int, ...], products: Array) -> Array:
-    """Entries of a derivative, summed over data terms, in their places (M, D, B)."""
-    slope = np.zeros((forms.shape[0], *shape))
-    if len(forms.slope_row):
-        key = forms.slope_row * shape[0] + forms.slope_parameter
-        places, sums = _sum_runs(products, key)
-        slope.reshape(-1, shape[1])[places] = sums
-    return slope
-
-
-def _sum_runs(rows: Array, key: Integers) -> tuple[Integers, Array]:
-    """Sums of neighbouring rows with equal (sorted) keys."""
-    starts = np.flatnonzero(np.diff(key, prepend=-1))
-    return key[starts], np.add.reduceat(rows, starts, axis=0)
+def _sums(forms: Coefficients, products: Array, dimension: int) -> tuple[Array, Array]:
+    """Products (entries of C, then of ∂C/∂θ) summed over data terms: (M, B) and (M, D, B)."""
+    size, batch = forms.shape[0], products.shape[1]
+    sums = np.zeros((size * (1 + dimension), batch))
+    sums[forms.places] = np.add.reduceat(products, forms.starts, axis=0)
+    return sums[:size], sums[size:].reshape(size, dimension, batch)
 
 
 def _narrow(rows: Array) -> Array:

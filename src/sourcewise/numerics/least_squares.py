@@ -93,21 +93,28 @@ def minimize(
     for _ in range(max_iterations):
         if not state.which.size:
             break
-        out.iterations[state.which] += 1
         step, size = _step(state)
+        fine = size <= FINE * state.noise
+        if fine.any():  # where it is: the step would move nothing that can be seen
+            out.converged[state.which[fine]] = True
+            if fine.all():
+                break
+            (state, current), step, size = _narrow(state, current, ~fine), step[:, ~fine], size[~fine]
+        out.iterations[state.which] += 1
         slow = (size > SLOW * state.size) & (size < state.noise) & (size > FINE * state.noise)
         if slow.any():
             _curved_steps(current, state, step, np.flatnonzero(slow))
-        state.size = size
+        shrinking, state.size = size <= 0.5 * state.size, size
         trial = np.clip(state.theta + step, state.low, state.high)
         residual, jacobian = current.residual(trial)
         objective = squared(residual)
-        done, finished = _advance(state, trial, residual, jacobian, objective, size)
+        done, finished = _advance(state, trial, residual, jacobian, objective, shrinking)
         out.theta[:, state.which] = state.theta
         out.objective[state.which] = state.objective
         out.converged[state.which] = done
-        if finished.any():
-            state, current = _narrow(state, current, ~finished)
+        if finished.all():
+            break
+        state, current = _narrow(state, current, ~finished)
     return out
 
 
@@ -128,15 +135,12 @@ def _narrow(state: _State, problem: Problem, keep: Bools) -> tuple[_State, Probl
 
 def _step(state: _State) -> tuple[Array, Array]:
     """The (damped) Gauss–Newton step (D, B) and the size of the undamped change of the residual (B,)."""
-    columns = np.ascontiguousarray(state.jacobian.swapaxes(0, 1))
-    gradient = np.einsum("drb,rb->db", columns, state.residual)
-    at_low, at_high = state.theta <= state.low, state.theta >= state.high
-    pinned = (at_low & (gradient > 0)) | (at_high & (gradient < 0)) | (at_low & at_high)
+    columns = state.jacobian.swapaxes(0, 1).copy()
+    pinned = _pinned(state, columns)
     if pinned.any():
         columns *= ~pinned[:, None]
-    lengths = np.sqrt(np.einsum("drb,drb->db", columns, columns))
-    state.scale = np.maximum(state.scale, lengths)
     triangle = orthogonalize(columns)
+    state.scale = np.maximum(state.scale, triangle.lengths)
     shadow = np.einsum("drb,rb->db", triangle.basis, state.residual)
     step = -matmul(triangle.inverse.swapaxes(0, 1), shadow)
     loose = (~triangle.kept & ~pinned).any(axis=0)
@@ -145,6 +149,15 @@ def _step(state: _State) -> tuple[Array, Array]:
     if damped.size:
         step[:, damped] = _damped(columns[..., damped], state.residual[:, damped], damping[damped], state.scale[:, damped])
     return step, np.sqrt(squared(shadow))
+
+
+def _pinned(state: _State, columns: Array) -> Bools:
+    """Parameters (D, B) at a bound that the objective would push them through."""
+    at_low, at_high = state.theta <= state.low, state.theta >= state.high
+    if not (at_low.any() or at_high.any()):
+        return at_low
+    gradient = np.einsum("drb,rb->db", columns, state.residual)
+    return (at_low & (gradient > 0)) | (at_high & (gradient < 0)) | (at_low & at_high)
 
 
 def _damped(columns: Array, residual: Array, damping: Array, scale: Array) -> Array:
@@ -186,13 +199,15 @@ def _curved_steps(problem: Problem, state: _State, step: Array, slow: Integers) 
 
 
 def _advance(
-    state: _State, trial: Array, residual: Array, jacobian: Array, objective: Array, size: Array
+    state: _State, trial: Array, residual: Array, jacobian: Array, objective: Array, shrinking: Bools
 ) -> tuple[Bools, Bools]:
     """Accept or damp; returns which problems converged and which need no further step."""
-    fine = size <= FINE * state.noise
+    size, fine = state.size, state.size <= FINE * state.noise
+    # A step that would lower the objective by less than its rounding errors is judged by whether steps still shrink.
+    flat = size**2 <= FLAT * state.objective
     with np.errstate(invalid="ignore"):
         better = objective <= state.objective
-        harmless = fine & (objective <= state.objective * (1 + 1e-9))
+        harmless = (fine | (flat & shrinking)) & (objective <= state.objective * (1 + 1e-9))
     accept = better | harmless
     if accept.all():
         state.theta, state.residual, state.jacobian, state.objective = trial, residual, jacobian, objective
@@ -202,7 +217,6 @@ def _advance(
     relaxed = np.where(state.damping > 1e-8, 0.1 * state.damping, 0.0)
     state.damping = np.where(accept, relaxed, np.maximum(10.0 * state.damping, 1e-3))
     stuck = state.damping > MAX_DAMPING
-    # A step that would lower the objective by less than its rounding errors cannot be told from a good one.
-    flat = ~accept & (size**2 <= FLAT * state.objective)
+    flat &= ~accept
     converged = fine | flat | (stuck & (size <= COARSE * state.noise))
     return converged, fine | flat | stuck

@@ -10,6 +10,7 @@ twice the digits when moments are nearly collinear (an instrument far from its o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,17 @@ DEPENDENT_SQUARED = 1e-13
 """The same for squared lengths, in a Gram matrix: sums of products carry rounding errors of about this size."""
 
 
+SMALL = 10_000
+"""Numbers of a matrix that is worth remembering."""
+
+
 def matmul(left: Array, right: Array) -> Array:
     """Σ_j left[i, j, b] · right[j, ..., b]; either batch axis may have length 1.
 
     With one matrix for all problems this is a single call of BLAS."""
     if left.shape[-1] == 1 and right.shape[-1] == 1:
-        return np.tensordot(left[..., 0], right[..., 0], 1)[..., None]
+        product = left[..., 0] @ right.reshape(len(right), -1)  # tensordot would cost ten times as much
+        return product.reshape(len(left), *right.shape[1:])
     if right.shape[-1] == 1:
         return np.moveaxis(np.tensordot(left, right[..., 0], ((1,), (0,))), 1, -1)
     if left.shape[-1] == 1:
@@ -45,13 +51,14 @@ class Triangle:
     """A = L Q by rows: `inverse` is L⁻¹ (R, R, B), `basis` is Q (R, K, B).
 
     Rows that depend on earlier ones are dropped: `kept` (R, B) is False there and L⁻¹ is zero in that row and
-    column. `pivots` (R, B) is the new part of each row as a fraction of its length.
+    column. `pivots` (R, B) is the new part of each row as a fraction of its length in `lengths`.
     """
 
     inverse: Array
     basis: Array
     kept: NDArray[np.bool_]
     pivots: Array
+    lengths: Array
 
     @property
     def rank(self) -> NDArray[np.int64]:
@@ -66,7 +73,11 @@ class Triangle:
 
 def orthogonalize(rows: Array, tolerance: float = DEPENDENT) -> Triangle:
     """Modified Gram–Schmidt over rows[r, k, b], dropping what depends on earlier rows."""
-    count, _, batch = rows.shape
+    count, width, batch = rows.shape
+    if batch == 1 and 0 < count <= width and rows.size <= SMALL:
+        found = _orthogonalize_one(rows.tobytes(), count, tolerance)
+        if found is not None:
+            return found
     work = rows.copy()
     length = np.sqrt(np.einsum("rkb,rkb->rb", rows, rows))
     lower = np.zeros((count, count, batch))
@@ -84,7 +95,29 @@ def orthogonalize(rows: Array, tolerance: float = DEPENDENT) -> Triangle:
             shadow = np.einsum("kb,rkb->rb", work[j], work[j + 1 :])
             lower[j + 1 :, j] = shadow
             work[j + 1 :] -= shadow[:, None] * work[j]
-    return Triangle(_invert_lower(lower, kept), work, kept, pivots)
+    return Triangle(_invert_lower(lower, kept), work, kept, pivots, length)
+
+
+@lru_cache(maxsize=16)  # in a fit the same matrix returns: linear moments have one slope, whatever θ is
+def _orthogonalize_one(numbers: bytes, count: int, tolerance: float) -> Triangle | None:
+    """The same for the numbers of one matrix by one call of LAPACK, or None where a row depends on others."""
+    rows = np.frombuffer(numbers).reshape(count, -1)
+    if not np.isfinite(rows).all():
+        return None
+    basis, upper = np.linalg.qr(rows.T)
+    diagonal = upper.diagonal()
+    lengths = np.sqrt((rows * rows).sum(axis=1))
+    with np.errstate(invalid="ignore"):
+        pivots = np.abs(diagonal) / lengths
+    if not (pivots > tolerance).all():
+        return None
+    signs = np.sign(diagonal)  # Gram–Schmidt's diagonal is positive
+    inverse = np.linalg.inv((signs[:, None] * upper).T)
+    kept = np.ones(len(rows), dtype=bool)
+    parts = inverse, (basis * signs).T, kept, pivots, lengths
+    for part in parts:
+        part.setflags(write=False)
+    return Triangle(*(part[..., None] for part in parts))
 
 
 def _invert_lower(lower: Array, kept: NDArray[np.bool_]) -> Array:
@@ -101,7 +134,9 @@ def _invert_lower(lower: Array, kept: NDArray[np.bool_]) -> Array:
 
 def gram_factor(gram: Array) -> Array:
     """L (K, K, B), lower triangular, with L Lᵀ = gram (B, K, K); dependent terms get an empty column."""
-    work = np.ascontiguousarray(np.moveaxis(gram, 0, -1))
+    if len(gram) == 1 and (factor := _cholesky(gram[0])) is not None:
+        return factor[..., None]
+    work = np.moveaxis(gram, 0, -1).copy()
     count = work.shape[0]
     lower = np.zeros_like(work)
     diagonal = np.array([work[j, j] for j in range(count)])
@@ -114,6 +149,16 @@ def gram_factor(gram: Array) -> Array:
             column = lower[j + 1 :, j]
             work[j + 1 :, j + 1 :] -= column[:, None] * column[None]
     return lower
+
+
+def _cholesky(gram: Array) -> Array | None:
+    """The same for one matrix by one call of LAPACK, or None where a term depends on others."""
+    try:
+        factor = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return None
+    independent = factor.diagonal() ** 2 > DEPENDENT_SQUARED * gram.diagonal()
+    return factor if independent.all() else None
 
 
 def psd_root(matrix: Array) -> Array:
@@ -159,3 +204,49 @@ def information(jacobian: Array) -> Information:
     part = directions / padded[kept, None]
     inverse = scale[:, None] * (part.T @ part) * scale
     return Information(inverse, scale, directions, int(kept.sum()))
+
+
+def inverse_root(omega: Array, tolerance: float = DEPENDENT) -> Array:
+    """U (R, M) with UᵀU = Ω⁻¹ on the range of one Ω (M, M), judged after its diagonal is brought to 1.
+
+    For variances that are only known entry by entry; where a factor of Ω is known, `orthogonalize` is more exact.
+    """
+    diagonal = np.sqrt(np.maximum(np.diag(omega), 0.0))
+    scale = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
+    values, vectors = np.linalg.eigh(scale[:, None] * omega * scale)
+    kept = values > tolerance * max(values[-1], 0.0)
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T * scale)
+
+
+def cholesky(matrix: Array) -> Array:
+    """L (K, K, B), lower triangular, with L Lᵀ = matrix (K, K, B), which must be positive definite.
+
+    Unlike `gram_factor` it judges no rank: a pivot lost to rounding errors is replaced by the smallest that is not.
+    """
+    lower = np.zeros_like(matrix)
+    for j in range(len(matrix)):
+        column = matrix[j:, j]
+        if j:
+            column = column - np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
+        lower[j:, j] = column / np.sqrt(np.maximum(column[0], 1e-16 * np.abs(matrix[j, j]) + 1e-300))
+    return lower
+
+
+def solve_lower(lower: Array, right: Array) -> Array:
+    """L⁻¹ right, for right (K, B) or (K, N, B)."""
+    out = np.empty_like(right)
+    for j in range(len(lower)):
+        rest = right[j]
+        if j:
+            rest = rest - np.einsum("kb,k...b->...b", lower[j, :j], out[:j])
+        np.divide(rest, lower[j, j], out=out[j])
+    return out
+
+
+def solve_upper(lower: Array, right: Array) -> Array:
+    """L⁻ᵀ right, for right (K, B) or (K, N, B)."""
+    out = np.empty_like(right)
+    for j in reversed(range(len(lower))):
+        rest = right[j] - np.einsum("kb,k...b->...b", lower[j + 1 :, j], out[j + 1 :])
+        np.divide(rest, lower[j, j], out=out[j])
+    return out

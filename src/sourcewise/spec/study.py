@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any
 
@@ -28,18 +29,19 @@ class Source:
     capacity: int | None
 
     def __init__(self, observes: str | Iterable[str], cost: float = 1.0, capacity: int | None = None) -> None:
-        names = tuple(observes.replace(",", " ").split() if isinstance(observes, str) else observes)
+        names = _texts(observes.replace(",", " ").split() if isinstance(observes, str) else observes, "observes")
         _check_observed(names)
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 < cost < math.inf:
+        price = _as_float(cost)
+        if price is None or not 0 < price < math.inf:
             raise StudyError(f"a source's cost must be a finite number above 0, not {cost!r}")
-        whole = isinstance(capacity, int) and not isinstance(capacity, bool) and 1 <= capacity < 2**63
+        whole = isinstance(capacity, Integral) and not isinstance(capacity, bool) and 1 <= capacity < 2**63
         if capacity is not None and not whole:
             raise StudyError(
                 f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}"
             )
         object.__setattr__(self, "observes", names)
-        object.__setattr__(self, "cost", float(cost))
-        object.__setattr__(self, "capacity", capacity)
+        object.__setattr__(self, "cost", price)
+        object.__setattr__(self, "capacity", None if capacity is None else int(capacity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,12 @@ class Moment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "node", parse(self.expr))
         if self.sources is not None:
-            chosen = (self.sources,) if isinstance(self.sources, str) else tuple(self.sources)
+            chosen = _texts(self.sources, "sources")
             if not chosen:
-                raise StudyError(
-                    f"moment {self.expr!r} is restricted to no source; leave `sources` out to allow all"
-                )
-            object.__setattr__(self, "sources", chosen)
+                raise StudyError(f"moment {self.expr!r} is restricted to no source; leave `sources` out to allow all")
+            object.__setattr__(self, "sources", tuple(dict.fromkeys(chosen)))
+        if self.name is not None and not (isinstance(self.name, str) and self.name.strip()):
+            raise StudyError(f"a moment's name must be a text that is not empty, or None, not {self.name!r}")
 
     @property
     def label(self) -> str:
@@ -78,13 +80,19 @@ class Parameter:
     upper: float = math.inf
 
     def __post_init__(self) -> None:
+        for field_name in ("start", "lower", "upper"):
+            value = getattr(self, field_name)
+            if value is None and field_name == "start":
+                continue
+            number = _as_float(value)
+            if number is None:
+                raise StudyError(f"a parameter's {field_name} must be a number, not {value!r}")
+            object.__setattr__(self, field_name, number)
         if not self.lower < self.upper:
             raise StudyError(
                 f"a parameter's lower bound must lie below its upper bound, not {self.lower!r}, {self.upper!r}"
             )
-        if self.start is not None and not (
-            math.isfinite(self.start) and self.lower <= self.start <= self.upper
-        ):
+        if self.start is not None and not (math.isfinite(self.start) and self.lower <= self.start <= self.upper):
             raise StudyError(
                 f"a parameter's start must be a finite number within its bounds "
                 f"[{self.lower!r}, {self.upper!r}], not {self.start!r}"
@@ -113,6 +121,10 @@ class Study:
     ) -> None:
         if isinstance(moments, str | Moment):
             moments = [moments]
+        if not isinstance(moments, Iterable):
+            raise StudyError(f"moments must be a list of formulas, not {moments!r}")
+        if not isinstance(parameters, Mapping | None):
+            raise StudyError(f"parameters must map names to Parameter(...), not {parameters!r}")
         given = dict(parameters or {})
         checked = tuple(m if isinstance(m, Moment) else Moment(m) for m in moments)
         object.__setattr__(self, "sources", MappingProxyType(_check_sources(sources)))
@@ -123,9 +135,7 @@ class Study:
         names = _parameter_names(self)
         _check_parameters(self, names, given)
         _check_target(self, names)
-        object.__setattr__(
-            self, "parameters", MappingProxyType({name: given.get(name, Parameter()) for name in names})
-        )
+        object.__setattr__(self, "parameters", MappingProxyType({name: given.get(name, Parameter()) for name in names}))
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -139,8 +149,7 @@ class Study:
         return tuple(
             j
             for j, moment in enumerate(self.moments)
-            if moment.node.symbols & known <= observed
-            and (moment.sources is None or source in moment.sources)
+            if moment.node.symbols & known <= observed and (moment.sources is None or source in moment.sources)
         )
 
     def _key(self) -> tuple[Any, ...]:
@@ -154,6 +163,28 @@ class Study:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Study, (self.moments, self.target, dict(self.sources), dict(self.parameters))
+
+
+def _as_float(value: object) -> float | None:
+    """A number of Python's or NumPy's as a float; None for anything else, for True and for what no float can hold."""
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
+    except OverflowError:
+        return None
+
+
+def _texts(given: object, what: str) -> tuple[Any, ...]:
+    """One text or several as a tuple."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, set | frozenset):
+        # a set of texts has another order in every process
+        raise StudyError(f"{what} must be a text or a list of texts, not {given!r}")
+    items = tuple(given)
+    for item in items:
+        if not isinstance(item, str):
+            raise StudyError(f"{what} must hold texts only, not {item!r}")
+    return items
 
 
 def _check_observed(names: tuple[Any, ...]) -> None:
@@ -195,9 +226,7 @@ def _check_moments(study: Study) -> None:
 def _check_computable(study: Study, moment: Moment) -> None:
     used = moment.node.symbols & set(study.variables)
     if not used:
-        raise StudyError(
-            f"moment {moment.label!r} uses no variable that a source observes, so no data can bear on it"
-        )
+        raise StudyError(f"moment {moment.label!r} uses no variable that a source observes, so no data can bear on it")
     lacks = {name: sorted(used - set(source.observes)) for name, source in study.sources.items()}
     if all(lacks.values()):
         detail = "; ".join(f"{name} lacks {', '.join(missing)}" for name, missing in list(lacks.items())[:5])
@@ -207,9 +236,7 @@ def _check_computable(study: Study, moment: Moment) -> None:
     for name in moment.sources or ():
         if name not in study.sources:
             known = ", ".join(study.sources)
-            raise StudyError(
-                f"moment {moment.label!r} names source {name!r}; the study's sources are {known}"
-            )
+            raise StudyError(f"moment {moment.label!r} names source {name!r}; the study's sources are {known}")
         if lacks[name]:
             raise StudyError(
                 f"moment {moment.label!r} is assigned to source {name!r}, which lacks {', '.join(lacks[name])}"
@@ -246,13 +273,9 @@ def _check_parameters(study: Study, names: tuple[str, ...], given: Mapping[str, 
         raise StudyError("the moments contain no parameter: every name in them is observed by a source")
     for name, parameter in given.items():
         if name in study.variables:
-            raise StudyError(
-                f"{name!r} is declared as a parameter and observed by a source; rename one of the two"
-            )
+            raise StudyError(f"{name!r} is declared as a parameter and observed by a source; rename one of the two")
         if name not in names:
-            raise StudyError(
-                f"parameter {name!r} appears in no moment; the parameters are {', '.join(names)}"
-            )
+            raise StudyError(f"parameter {name!r} appears in no moment; the parameters are {', '.join(names)}")
         if not isinstance(parameter, Parameter):
             raise StudyError(f"parameter {name!r} must be a Parameter(...), not {type(parameter).__name__}")
 
@@ -271,9 +294,7 @@ def _check_target(study: Study, names: tuple[str, ...]) -> None:
                 f"the parameters are {', '.join(names)}"
             )
     if not used:
-        raise StudyError(
-            f"the target {study.target!r} contains no parameter; the parameters are {', '.join(names)}"
-        )
+        raise StudyError(f"the target {study.target!r} contains no parameter; the parameters are {', '.join(names)}")
     if _compared_names(study.target_node):
         raise StudyError(
             f"the target {study.target!r} contains a comparison; a target must be smooth in the parameters"

@@ -16,28 +16,33 @@ from sourcewise.statistics.frames import BLOCK_ROWS
 class Features:
     """Builds the terms φ(x − s) of one source in a buffer that serves block after block."""
 
-    __slots__ = ("_buffer", "_plan", "_shift", "_source")
+    __slots__ = ("_buffer", "_count", "_extra", "_homes", "_plan", "_shift", "_source")
 
     def __init__(self, source: CompiledSource, centre: Mapping[str, float]) -> None:
         self._source = source
-        self._shift = np.array([centre[atom] for atom in source.atoms])[:, None]
-        self._plan = _plan(source)
+        order = atom_order(source)
+        self._shift = [centre[atom] for atom in order]
+        place = {monomial: k for k, monomial in enumerate(source.terms)}
+        self._count = len(place)
+        for atom in order:  # an atom that is no term itself is kept behind the terms
+            place.setdefault(((atom, 1),), len(place))
+        self._homes = [place[(atom, 1),] for atom in order]
+        self._extra = len(place) - self._count
+        self._plan = _plan(source, place)
         self._buffer = np.empty(0)
 
     def __call__(self, columns: Array) -> Array:
         """Terms (K, n) of columns (variables, n); overwritten by the next call."""
-        atoms = atom_values(self._source, columns) - self._shift
-        terms = self._take(len(self._source.terms), columns.shape[1])
-        terms[0] = 1.0
-        for k, (first, second, more) in enumerate(self._plan, start=1):
-            left = atoms[second] if first is None else terms[first]
-            if first is None:
-                terms[k] = left
-            else:
-                np.multiply(left, atoms[second], out=terms[k])
-            for atom in more:
-                terms[k] *= atoms[atom]
-        return terms
+        values = atom_values(self._source, columns)
+        rows = self._take(self._count + self._extra, columns.shape[1])
+        rows[0] = 1.0
+        for home, value, shift in zip(self._homes, values, self._shift, strict=True):
+            np.subtract(value, shift, out=rows[home])
+        for k, first, second, more in self._plan:
+            np.multiply(rows[first], rows[second], out=rows[k])
+            for factor in more:
+                rows[k] *= rows[factor]
+        return rows[: self._count]
 
     def _take(self, count: int, rows: int) -> Array:
         """A C-contiguous (count, rows) piece of the buffer: BLAS is slow on anything else."""
@@ -46,31 +51,34 @@ class Features:
         return self._buffer[: count * rows].reshape(count, rows)
 
 
-Step = tuple[int | None, int, tuple[int, ...]]
-"""An earlier term (None for the constant), the atom to multiply it by, and further atoms where no such term exists."""
+Step = tuple[int, int, int, tuple[int, ...]]
+"""Row of a term, two rows that it is the product of, and further rows where no such two exist."""
 
 
-def _plan(source: CompiledSource) -> list[Step]:
-    """How to make every term but the constant from a term before it; terms come by degree."""
-    atom_index = {atom: k for k, atom in enumerate(source.atoms)}
-    place = {monomial: k for k, monomial in enumerate(source.terms)}
-    return [_step(monomial, atom_index, place) for monomial in source.terms[1:]]
+def _plan(source: CompiledSource, place: Mapping[Monomial, int]) -> list[Step]:
+    """How to make every product from rows before it; terms come by degree."""
+    return [
+        (place[term], *_factors(term, place)) for term in source.terms if sum(power for _, power in term) > 1
+    ]
 
 
-def _step(monomial: Monomial, atom_index: Mapping[str, int], place: Mapping[Monomial, int]) -> Step:
-    for atom, exponent in monomial:
-        rest = tuple((a, e - (a == atom)) for a, e in monomial if (a, e) != (atom, 1))
-        if not rest:
-            return None, atom_index[atom], ()
+def _factors(term: Monomial, place: Mapping[Monomial, int]) -> tuple[int, int, tuple[int, ...]]:
+    for atom, exponent in term:
+        rest = tuple((a, e - (a == atom)) for a, e in term if (a, e) != (atom, 1))
         if rest in place and exponent >= 1:
-            return place[rest], atom_index[atom], ()
-    first, *more = (atom_index[atom] for atom, exponent in monomial for _ in range(exponent))
-    return None, first, tuple(more)
+            return place[rest], place[(atom, 1),], ()
+    first, second, *more = (place[(atom, 1),] for atom, exponent in term for _ in range(exponent))
+    return first, second, tuple(more)
+
+
+def atom_order(source: CompiledSource) -> tuple[str, ...]:
+    """The atoms in the order of `atom_values`: that of the columns, where every atom is one."""
+    return source.variables if set(source.atoms) == set(source.variables) else tuple(source.atoms)
 
 
 def atom_values(source: CompiledSource, columns: Array) -> Array:
-    """Atoms (atoms, n) of columns (variables, n); refuses rows at which one is not a finite number."""
-    if tuple(source.atoms) == source.variables:
+    """Atoms (atoms, n) of columns (variables, n) by `atom_order`; refuses rows at which one is not finite."""
+    if atom_order(source) == source.variables:
         return columns
     values = np.empty((len(source.atoms), columns.shape[1]))
     for k, value in enumerate(source.atom_program(list(columns))):
@@ -90,8 +98,13 @@ def choose_centre(source: CompiledSource, columns: Array) -> dict[str, float]:
     Short binary fractions make `x − s` exact for data of few digits, and look the same in any language.
     """
     values = atom_values(source, columns)
+    flat = values.min(axis=1) == values.max(axis=1)
     centre = {}
-    for atom, mean, spread in zip(source.atoms, values.mean(axis=1), values.std(axis=1), strict=True):
-        step = 2.0 ** np.floor(np.log2(spread)) if spread > 0 else 0.0
-        centre[atom] = float(np.round(mean / step) * step if step > 0 else mean) + 0.0
-    return centre
+    for k, atom in enumerate(source.atoms):
+        mean, spread = values[k].mean(), values[k].std()
+        if flat[k] or spread == 0:  # the mean of equal numbers need not be that number, and would leave noise
+            centre[atom] = float(values[k, 0])
+            continue
+        step = 2.0 ** np.floor(np.log2(spread))
+        centre[atom] = float(np.round(mean / step) * step) + 0.0
+    return {atom: centre[atom] for atom in source.atoms}

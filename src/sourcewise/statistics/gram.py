@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -85,8 +86,8 @@ class Statistics:
                 f"these statistics have {len(lower)} sums where {size} terms need {size * (size + 1) // 2}"
             )
         gram = np.zeros((size, size))
-        gram[np.tril_indices(size)] = lower
-        gram = gram + np.tril(gram, -1).T
+        rows, columns = np.tril_indices(size)
+        gram[rows, columns] = gram[columns, rows] = lower
         return cls(
             content.text("source"),
             terms,
@@ -97,7 +98,7 @@ class Statistics:
         )
 
     def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>"
+        return f"<code>{escape(repr(self))}</code>"
 
     def __repr__(self) -> str:
         return f"Statistics({self.source!r}, n={self.n}, terms={len(self.terms)})"
@@ -119,6 +120,8 @@ def evidence(source: CompiledSource, statistics: Statistics) -> GramEvidence:
 def _check(statistics: Statistics) -> None:
     gram, size = statistics.gram, len(statistics.terms)
     name = statistics.source
+    if not statistics.terms or statistics.terms[0] != "1" or len(set(statistics.terms)) < size:
+        raise DataError(f"statistics of source {name!r} need different data terms, the first of them 1")
     if statistics.n < 1 or statistics.dropped < 0:
         raise DataError(
             f"statistics of source {name!r} need n ≥ 1 and dropped ≥ 0, not {statistics.n}, {statistics.dropped}"
@@ -131,6 +134,11 @@ def _check(statistics: Statistics) -> None:
             f"express its variables in larger units"
         )
     diagonal = np.diag(gram)
+    if ((diagonal >= 0) & (diagonal < np.finfo(np.float64).tiny) & gram.any(axis=1)).any():
+        raise DataError(
+            f"the sums of products of source {name!r} vanish: its values are too small to be multiplied; "
+            f"express its variables in smaller units"
+        )
     bound = np.sqrt(np.maximum(diagonal, 0.0))
     consistent = (np.abs(gram) <= np.outer(bound, bound) * (1 + 1e-9)).all()
     if gram[0, 0] != statistics.n or not consistent or not (gram == gram.T).all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 
@@ -34,7 +35,9 @@ def summarize(
     Later batches of the same source take the centre of the first: `summarize(..., centre=first.centre)`.
     A source with moments that do not separate into data and parameters keeps its rows instead.
     """
-    if source not in study.sources:
+    if not isinstance(study, Study):
+        raise StudyError(f"summarize needs a Study(...) first, not {type(study).__name__}")
+    if not isinstance(source, str) or source not in study.sources:
         raise StudyError(f"there is no source {source!r}; the study's sources are {', '.join(study.sources)}")
     compiled = compile_source(study, source)
     reader = RowReader(data, compiled.variables, source=source, missing=missing)
@@ -93,9 +96,14 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 
 def _check_centre(source: CompiledSource, centre: Mapping[str, float]) -> dict[str, float]:
-    if set(centre) != set(source.atoms) or not np.isfinite([float(centre[atom]) for atom in source.atoms]).all():
+    try:
+        checked = {atom: float(centre[atom]) for atom in source.atoms}
+        good = len(centre) == len(checked) and all(map(math.isfinite, checked.values()))
+    except (KeyError, OverflowError, TypeError, ValueError):
+        good = False
+    if not good:
         raise DataError(
             f"the centre of source {source.name!r} needs one finite number for each of {', '.join(source.atoms)}, "
-            f"not {dict(centre)!r}"
+            f"not {centre!r}"
         )
-    return {atom: float(centre[atom]) for atom in source.atoms}
+    return checked

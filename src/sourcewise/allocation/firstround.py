@@ -1,0 +1,83 @@
+"""Can a first round work at all? Judged before any money is spent, from the moments alone.
+
+The target is identified by a set of sources when ∇f lies in the row space of the moments' mean derivative. Which
+entries of it vanish for structural reasons shows at any generic parameters and any generic population, so random ones
+are drawn; a set that identifies the target for one of them does so almost everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from sourcewise.errors import AllocationError
+from sourcewise.inference import target_and_gradient
+from sourcewise.moments.compiled import CompiledStudy, compile_study
+from sourcewise.numerics.linalg import Array, information
+from sourcewise.spec.study import Study
+
+ROWS = 400
+TRIES = 5
+
+
+def check_first_round(study: Study, rows: Mapping[str, int]) -> None:
+    """Refuse a first round that could not be estimated from, and say which smallest one could."""
+    asked = {name: n for name, n in rows.items() if n > 0}
+    short = {name: need for name, need in needed_rows(study, asked).items() if asked[name] < need}
+    if identifies(study, asked) and not short:
+        return
+    if short:
+        detail = ", ".join(f"{name} gets {asked[name]} rows for {need} moments" for name, need in short.items())
+        problem = f"gives a source fewer rows than its moments need ({detail})"
+    else:
+        problem = f"cannot identify the target {study.target!r} (from {', '.join(asked) or 'no source'})"
+    raise AllocationError(f"this first round {problem}. {_suggestion(study)}")
+
+
+def needed_rows(study: Study, sources: Collection[str]) -> dict[str, int]:
+    """Rows below which the moments of a source cannot have a variance of full rank."""
+    return {name: len(study.moments_of(name)) for name in study.sources if name in sources}
+
+
+def identifies(study: Study, sources: Collection[str]) -> bool:
+    """Whether these sources together identify the target, for almost all parameters and populations."""
+    compiled = compile_study(study)
+    used = [name for name in compiled.sources if name in sources]
+    random = np.random.Generator(np.random.SFC64(0))
+    return any(_identifies_once(study, compiled, used, random) for _ in range(TRIES if used else 0))
+
+
+def _identifies_once(
+    study: Study, compiled: CompiledStudy, used: list[str], random: np.random.Generator
+) -> bool:
+    theta = np.clip(random.normal(size=len(compiled.parameters)), compiled.lower, compiled.upper)
+    table = dict(zip(study.variables, _population(len(study.variables), random), strict=True))
+    slopes = []
+    for name in used:
+        source = compiled.sources[name]
+        values = source.rowwise([*theta, *(table[v] for v in source.variables)])[len(source.moments) :]
+        means = [np.mean(np.broadcast_to(value, ROWS), where=np.isfinite(value)) for value in values]
+        slopes.append(np.reshape(means, (len(source.moments), len(theta))))
+    jacobian = np.concatenate(slopes)
+    gradient = target_and_gradient(compiled, theta[:, None])[1][:, 0]
+    if not np.isfinite(jacobian).all() or not np.isfinite(gradient).all():
+        return False
+    return information(jacobian).identifies(gradient)
+
+
+def _population(count: int, random: np.random.Generator) -> Array:
+    """Correlated columns (count, ROWS), positive so that logarithms exist; some rows binary, for indicators' sake."""
+    mixing = random.normal(size=(count, count)) / np.sqrt(count)
+    smooth = np.exp(0.5 * mixing @ random.normal(size=(count, ROWS)))
+    binary = (random.uniform(size=(count, ROWS)) < 0.5).astype(float)
+    return np.where(random.uniform(size=ROWS) < 0.3, binary, smooth)
+
+
+def _suggestion(study: Study) -> str:
+    useful = compile_study(study).sources
+    if not identifies(study, useful):
+        return "All sources together do not identify it either: add a source or a moment that bears on the target."
+    least = max(needed_rows(study, useful).values())
+    cost = sum(least * study.sources[name].cost for name in useful)
+    return f"The smallest equal first round that would do is {least} rows of each source, at a cost of {cost:g}."

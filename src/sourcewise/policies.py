@@ -1,0 +1,198 @@
+"""Policies: what is known and what is left → how many rows to ask of each source next.
+
+A policy holds no state. Which round it is in follows from the money spent, so a campaign can stop and resume
+anywhere, deliveries may be short or late, and a simulation runs one policy over thousands of replications: rows and
+targets are (S, B), money is (B,).
+
+All of the paper's adaptive policies are one: explore equally up to a first mark, then after each mark estimate the
+best mix κ̂ and aim the next round so that the mix of all rows lands as near to it as it can. ETC has two marks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.allocation.projection import nearest_by_money, nearest_by_rows
+from sourcewise.errors import AllocationError
+from sourcewise.numerics.linalg import Array
+from sourcewise.spec.study import Study
+
+Aim = Literal["nearest", "variance"]
+Per = Literal["budget", "rows"]
+
+RIDGE = 0.01
+"""λ_W of every fit but the last: with few rows an estimated variance is not to be inverted as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Rounds of s = C·T^(η − 1) of a horizon T: the paper's condition for zero regret as T grows."""
+
+    factor: float
+    exponent: float
+
+    def batch(self, horizon: float) -> float:
+        return min(1.0, self.factor * horizon ** (self.exponent - 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where B campaigns stand: rows had (S, B), money spent and in all (B,), prices and capacities (S,)."""
+
+    rows: Array
+    spent: Array
+    budget: Array
+    costs: Array
+    capacity: Array
+
+    @property
+    def left(self) -> Array:
+        return np.maximum(self.budget - self.spent, 0.0)
+
+    @property
+    def room(self) -> Array:
+        """Rows that each source still has (S, B)."""
+        return np.asarray(np.maximum(self.capacity[:, None] - self.rows, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The next round: money (B,), a number of rows (B,) if the policy counts those (else NaN), and whether it explores."""
+
+    money: Array
+    rows: Array
+    explores: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Keep one ratio of rows: "equal", "collect-all" (only sources that observe every variable), or shares by source."""
+
+    mix: Literal["equal", "collect-all"] | Mapping[str, float] = "equal"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mix, str):
+            if self.mix not in ("equal", "collect-all"):
+                raise AllocationError(f'a fixed mix is "equal", "collect-all" or shares by source, not {self.mix!r}')
+            return
+        values = list(self.mix.values())
+        if not values or not all(math.isfinite(v) and v >= 0 for v in values) or sum(values) <= 0:
+            raise AllocationError(f"the shares of a fixed mix must be 0 or more, and not all 0, not {dict(self.mix)!r}")
+
+    def kappa(self, study: Study) -> Array:
+        """Shares of rows (S,), in the order of the study's sources."""
+        if self.mix == "equal":
+            shares = np.ones(len(study.sources))
+        elif self.mix == "collect-all":
+            every = set(study.variables)
+            shares = np.array([float(every <= set(source.observes)) for source in study.sources.values()])
+            if not shares.any():
+                raise AllocationError("no source observes every variable, so there is nothing to collect all from")
+        else:
+            assert not isinstance(self.mix, str)
+            unknown = set(self.mix) - set(study.sources)
+            if unknown:
+                raise AllocationError(f"a fixed mix names {', '.join(sorted(unknown))}, which the study does not have")
+            shares = np.array([float(self.mix.get(name, 0.0)) for name in study.sources])
+        return np.asarray(shares / shares.sum())
+
+    def next_round(self, position: Position) -> Round:
+        """All the money that is left, at once."""
+        nothing = np.full_like(position.left, np.nan)
+        return Round(position.left, nothing, np.zeros(len(nothing), dtype=bool))
+
+
+@dataclass(frozen=True, slots=True)
+class ETG:
+    """Explore, then greedy. `batch` is the share of the horizon in each round; or the marks, ending at 1; or a Schedule.
+
+    per="budget" (OMS-ETG-FB) makes rounds of equal money; per="rows" (OMS-ETG-FS) of equal numbers of rows, counted
+    on the horizon budget / highest price, until the money is gone. With equal prices they are the same.
+    aim="nearest" puts the mix as near to κ̂ as the round allows; "variance" takes the mix of smallest variance.
+    """
+
+    batch: float | Sequence[float] | Schedule = 0.1
+    per: Per = "budget"
+    aim: Aim = "nearest"
+    ridge: float = RIDGE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.batch, int | float | Schedule):
+            object.__setattr__(self, "batch", tuple(self.batch))
+        if not isinstance(self.batch, Schedule):
+            _marks(self.batch)
+        for option, allowed in (("per", get_args(Per)), ("aim", get_args(Aim))):
+            value = getattr(self, option)
+            if value not in allowed:
+                raise AllocationError(f"{option} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+        if not 0 <= self.ridge < math.inf:
+            raise AllocationError(f"ridge must be a finite number, 0 or more, not {self.ridge!r}")
+
+    def marks(self, horizon: float) -> tuple[float, ...]:
+        """Shares of the horizon at which rounds end."""
+        return _marks(self.batch.batch(horizon) if isinstance(self.batch, Schedule) else self.batch)
+
+    def next_round(self, position: Position) -> Round:
+        """Up to the next mark that has not been reached."""
+        if self.per == "rows":
+            return self._by_rows(position)
+        done = position.spent / position.budget
+        marks = np.array(self.marks(float(position.budget[0])))
+        index = np.minimum(np.searchsorted(marks * (1 - 1e-9), done, side="right"), len(marks) - 1)
+        money = np.clip(marks[index] * position.budget - position.spent, 0.0, position.left)
+        # less than the cheapest row is no round: go on to the next mark
+        money = np.where(money < position.costs.min(), np.minimum(position.left, money), money)
+        return Round(money, np.full_like(money, np.nan), index == 0)
+
+    def _by_rows(self, position: Position) -> Round:
+        horizon = np.floor(position.budget / position.costs.max())
+        had = position.rows.sum(axis=0)
+        marks = np.array(self.marks(float(position.budget[0])))
+        ends = np.floor(marks[:, None] * horizon + 1e-9)
+        index = (had >= ends).sum(axis=0)
+        last = np.diff(ends, axis=0, prepend=0.0)[-1]
+        rows = np.where(index < len(marks), ends[np.minimum(index, len(marks) - 1), np.arange(len(had))] - had, last)
+        return Round(position.left, np.maximum(rows, 1.0), index == 0)
+
+
+def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE) -> ETG:
+    """Explore, then commit: spend the share `explore` of the budget equally, estimate once, spend the rest."""
+    if not 0 < explore < 1:
+        raise AllocationError(f"the share of the budget to explore with must lie between 0 and 1, not {explore!r}")
+    return ETG((explore, 1.0), aim=aim, ridge=ridge)
+
+
+Policy = Fixed | ETG
+
+
+def _marks(batch: float | Sequence[float]) -> tuple[float, ...]:
+    if isinstance(batch, int | float):
+        if isinstance(batch, bool) or not 0 < batch <= 1:
+            raise AllocationError(f"a batch is a share of the budget, above 0 and at most 1, not {batch!r}")
+        count = max(1, math.ceil(1.0 / batch - 1e-9))
+        return tuple(min(1.0, batch * (k + 1)) for k in range(count - 1)) + (1.0,)
+    marks = tuple(float(mark) for mark in batch)
+    rising = all(low < high for low, high in zip((0.0, *marks), marks, strict=False))
+    if not marks or not rising or marks[-1] != 1.0:
+        raise AllocationError(f"the marks of a policy must rise from above 0 to exactly 1, not {list(marks)!r}")
+    return marks
+
+
+def desired_rows(policy: ETG, position: Position, step: Round, kappa: Array) -> Array:
+    """Rows (S, B), not yet whole, that bring the mix of all rows as near to `kappa` (S, B) as this round allows."""
+    room = position.room
+    if policy.per == "rows":
+        wanted = nearest_by_rows(position.rows, step.rows, kappa, room)
+        price = position.costs @ wanted
+        affordable = price <= step.money
+        if affordable.all():
+            return wanted
+        by_money = nearest_by_money(position.rows, step.money, position.costs, kappa, room)
+        return np.where(affordable, wanted, by_money)
+    return nearest_by_money(position.rows, step.money, position.costs, kappa, room)
