@@ -77,6 +77,8 @@ def infer(
     else:
         weight = estimates.weight if efficient else efficient_weight(blocks, theta)
         statistic, degrees = overidentification(blocks, weight, theta)
+        if efficient:  # θ̂ minimises this very objective; a step from a continuously updated estimate would not
+            statistic = np.where(degrees > 0, rows * estimates.objective, 0.0)
     return Inference(
         target,
         gradient,

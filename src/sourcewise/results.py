@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise import diagnostics
+from sourcewise import diagnostics, presentation
+from sourcewise.advice import advise
 from sourcewise.errors import EstimationError
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.estimation.gmm import Estimates, Status
@@ -22,7 +23,7 @@ from sourcewise.robust import ConfidenceSet, confidence_set
 from sourcewise.spec.study import Study
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
-from sourcewise.summary import Table, to_html, to_text
+from sourcewise.summary import to_html, to_text
 
 REASONS = {
     Status.CONVERGED: "converged",
@@ -200,16 +201,14 @@ class Fit:
     @property
     def advice(self) -> tuple[str, ...]:
         """What a careful reader should know or do, most important first; empty when there is nothing to say."""
-        from sourcewise.advice import advise  # it reads a Fit, so it is imported late
-
         return advise(self)
 
     def summary(self) -> str:
         """The result as a table to print."""
-        return to_text(tables(self), self.advice)
+        return to_text(presentation.tables(self), self.advice)
 
     def _repr_html_(self) -> str:
-        return to_html(tables(self), self.advice)
+        return to_html(presentation.tables(self), self.advice)
 
     def __repr__(self) -> str:
         low, high = self.target.interval()
@@ -219,27 +218,7 @@ class Fit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, ready for JSON; NaN and infinities become None."""
-        target = self.target
-        return {
-            "target": {"expression": target.name, **_plain(target)},
-            "parameters": {name: _plain(estimate) for name, estimate in self.parameters.items()},
-            "covariance": [[_finite(value) for value in row] for row in self.covariance.tolist()],
-            "overid": {
-                **_plain_test(self.overid),
-                "by_source": {name: _plain_test(test) for name, test in self.overid.by_source.items()},
-            },
-            "converged": self.converged,
-            "status": self.status,
-            "iterations": self.iterations,
-            "objective": _finite(self.objective),
-            "condition": _finite(self.condition),
-            "strength": _finite(self.strength),
-            "dropped_directions": self.dropped_directions,
-            "rows": self.rows,
-            "cost": self.cost,
-            "settings": dict(self.settings),
-            "advice": list(self.advice),
-        }
+        return presentation.plain(self)
 
 
 def normal_quantile(level: float) -> float:
@@ -249,80 +228,3 @@ def normal_quantile(level: float) -> float:
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise EstimationError(f"an interval's level must lie between 0 and 1, such as 0.95, not {level!r}")
     return float(ndtri(0.5 + 0.5 * level))
-
-
-def tables(fit: Fit) -> list[Table]:
-    """The parts of a summary: facts of the fit, estimates, and sources."""
-    return [_facts(fit), _estimates(fit), _sources(fit)]
-
-
-def _facts(fit: Fit) -> Table:
-    test = fit.overid
-    return Table(
-        "GMM estimate of " + fit.study.target,
-        [
-            ("Moments:", str(sum(fit.blocks.sizes)), "Rows:", f"{sum(fit.rows.values()):,}"),
-            ("Parameters:", str(len(fit.parameters)), "Cost:", f"{fit.cost:,.6g}"),
-            ("Stacking:", fit.settings["stacking"], "J statistic:", _number(test.statistic)),
-            ("Weights:", fit.settings["weights"], "Degrees of freedom:", str(test.df)),
-            ("Covariance:", fit.settings["covariance"], "P-value (J):", _number(test.pvalue)),
-            ("Search:", f"{fit.status}, {fit.iterations} steps", "Strength:", _number(fit.strength)),
-        ],
-    )
-
-
-def _estimates(fit: Fit) -> Table:
-    header = ("", "Estimate", "Std. Err.", "T-stat", "P-value", "Lower 95%", "Upper 95%")
-    rows = [_estimate_row(estimate) for estimate in fit.parameters.values()]
-    if fit.study.target not in fit.parameters:
-        rows.append(_estimate_row(fit.target))
-    return Table("Parameter estimates", rows, header)
-
-
-def _estimate_row(estimate: Estimate) -> tuple[str, ...]:
-    if not estimate.identified:
-        return (estimate.name, "not identified", "", "", "", "", "")
-    numbers = (estimate.value, estimate.stderr, estimate.tstat, estimate.pvalue, *estimate.interval())
-    return (estimate.name, *map(_number, numbers))
-
-
-def _sources(fit: Fit) -> Table:
-    rows = []
-    for name, kept in fit.statistics.items():
-        test = fit.overid.by_source.get(name)
-        agreement = (
-            ("", "", "") if test is None else (_number(test.statistic), str(test.df), _number(test.pvalue))
-        )
-        cost = fit.study.sources[name].cost
-        rows.append(
-            (name, f"{kept.n:,}", str(kept.dropped), f"{cost:g}", f"{cost * kept.n:,.6g}", *agreement)
-        )
-    return Table("Sources", rows, ("", "Rows", "Dropped", "Price", "Cost", "J without", "df", "P-value"))
-
-
-def _number(value: float) -> str:
-    """Five significant digits, in a width that keeps columns straight."""
-    if math.isnan(value):
-        return ""
-    if value != 0 and not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.3e}"
-    return f"{value:.4f}"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _plain(estimate: Estimate) -> dict[str, Any]:
-    low, high = estimate.interval()
-    return {
-        "value": _finite(estimate.value),
-        "stderr": _finite(estimate.stderr),
-        "lower95": _finite(low),
-        "upper95": _finite(high),
-        "identified": estimate.identified,
-    }
-
-
-def _plain_test(test: OveridTest) -> dict[str, Any]:
-    return {"statistic": _finite(test.statistic), "df": test.df, "pvalue": _finite(test.pvalue)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.estimation.gmm import UpdatedMoments, WeightedMoments
@@ -19,13 +20,14 @@ from sourcewise.estimation.weights import efficient_weight
 from sourcewise.inference import Inference, target_and_gradient
 from sourcewise.moments.compiled import CompiledStudy, Integers
 from sourcewise.numerics.least_squares import Problem, minimize
-from sourcewise.numerics.linalg import Array, information, squared
+from sourcewise.numerics.linalg import Array, Choice, information, squared
 
 GRID = 101
 """Values of the target that are tried first, dense near the estimate and reaching FAR standard errors out."""
 
 FAR = 1e4
 STEPS = 30
+BISECTIONS = 60
 FIRMNESS = 1e4
 """The constraint f(θ) = τ is a residual with this weight per standard error: τ is met to 10⁻⁸ of one."""
 
@@ -72,7 +74,7 @@ class _Profile:
         held = self.firmness * (target - self.values)
         return np.vstack([residual, held[None]]), np.concatenate([slopes, self.firmness * gradient[None]])
 
-    def take(self, which: Integers) -> Self:
+    def take(self, which: Choice) -> Self:
         return type(self)(self.compiled, self.moments.take(which), self.values[which], self.firmness)
 
 
@@ -140,6 +142,7 @@ def confidence_set(
         heights, ends = heights[order], ends[:, order]
     threshold = float(chdtri(degrees, 1.0 - level))
     line = _with_minima(criterion, steady, values, heights, ends, threshold)
+    line = _with_maxima(criterion, *line, direction, threshold)
     return ConfidenceSet(level, _segments(criterion, *line, threshold))
 
 
@@ -184,6 +187,43 @@ def _with_minima(
     order = np.argsort(values)
     heights = np.concatenate([heights, again[inside]])
     return values[order], heights[order], np.hstack([ends, found[:, inside]])[:, order]
+
+
+def _with_maxima(
+    criterion: _Criterion, values: Array, heights: Array, ends: Array, direction: Array, threshold: float
+) -> tuple[Array, Array, Array]:
+    """Add points of excluded stretches that lie between two neighbours inside the set: with a weak instrument the
+    standard error, and so the grid, can be far wider than what the data exclude.
+
+    The criterion then rises at the left neighbour and falls at the right one; the top is found by bisection.
+    """
+
+    def climbs(points: Array, starts: Array, gap: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Height, where it is attained, and whether it is higher a little way into the gap."""
+        height, found = criterion(points, starts)
+        little = 1e-4 * gap
+        return height, found, criterion(points + little, found + direction[:, None] * little)[0] > height
+
+    gaps = np.diff(values)
+    inward = climbs(values[:-1], ends[:, :-1], gaps)[2] & climbs(values[1:], ends[:, 1:], -gaps)[2]
+    some = np.flatnonzero((heights[:-1] <= threshold) & (heights[1:] <= threshold) & inward)
+    if not some.size:
+        return values, heights, ends
+    low, high, starts = values[some], values[some + 1], ends[:, some]
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        height, found, up = climbs(middle, starts + direction[:, None] * (middle - low), high - low)
+        out = height > threshold  # one point of the stretch is enough: its ends are found later
+        low, high = np.where(up | out, middle, low), np.where(up, high, middle)
+        starts = np.where(up | out, found, starts)
+        if (out | (high <= low)).all():
+            break
+    top, found = criterion(low, starts)
+    kept = top > threshold
+    values = np.concatenate([values, low[kept]])
+    order = np.argsort(values)
+    heights = np.concatenate([heights, top[kept]])
+    return values[order], heights[order], np.hstack([ends, found[:, kept]])[:, order]
 
 
 def _lower(

@@ -15,7 +15,7 @@ from sourcewise.estimation.starts import starting_points
 from sourcewise.estimation.weights import Weight, WeightMatrix, efficient_weight, fixed_weight, noise
 from sourcewise.moments.compiled import CompiledStudy, Integers
 from sourcewise.numerics.least_squares import Problem, Search, minimize
-from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
+from sourcewise.numerics.linalg import Array, Choice, matmul, orthogonalize, squared
 from sourcewise.spec.study import Study
 
 Scheme = Literal["two-step", "identity", "iterated", "cue", "fixed"]
@@ -81,7 +81,7 @@ class WeightedMoments:
         joined = self.weight.apply([np.concatenate([g[:, None], dg], axis=1) for g, dg in parts])
         return np.ascontiguousarray(joined[:, 0]), joined[:, 1:]
 
-    def take(self, which: Integers) -> Self:
+    def take(self, which: Choice) -> Self:
         return type(self)(self.blocks.take(which), self.weight.take(which))
 
 
@@ -105,7 +105,7 @@ class UpdatedMoments:
         jacobian = [root * matmul(inv, d) for root, inv, d in zip(roots, inverses, slopes, strict=True)]
         return residual, np.concatenate(jacobian)
 
-    def take(self, which: Integers) -> Self:
+    def take(self, which: Choice) -> Self:
         return type(self)(self.blocks.take(which))
 
 

@@ -202,7 +202,8 @@ def _coefficients(
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     programs = Program(inputs, values), Program(inputs, both)
     both_terms = np.concatenate([columns[1], slope_columns[2]])
-    return Coefficients(shape, *programs, *columns, *slope_columns, both_terms, starts, keys[starts])
+    places = (*columns, *slope_columns, both_terms, starts, keys[starts])
+    return Coefficients(shape, *programs, *places)
 
 
 def describe_term(monomial: Monomial) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
+from sourcewise.numerics.linalg import Array, Choice, matmul, orthogonalize, squared
 
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -29,6 +29,9 @@ FLAT = 1e-11
 
 MAX_DAMPING = 1e8
 
+CHUNK = 1000
+"""Problems at a time: what lies between their parameters and their steps stays in the processor's cache."""
+
 SLOW = 0.3
 """Gauss–Newton that shrinks the remaining step by less than this, near the end, is helped by the curvature."""
 
@@ -39,7 +42,7 @@ class Problem(Protocol):
     def residual(self, theta: Array) -> tuple[Array, Array]:
         """r (R, B) and J (R, D, B) at theta (D, B)."""
 
-    def take(self, which: Integers) -> Self:
+    def take(self, which: Choice) -> Self:
         """The problems at these positions."""
 
 
@@ -93,7 +96,7 @@ def minimize(
     for _ in range(max_iterations):
         if not state.which.size:
             break
-        step, size = _step(state)
+        step, size = _steps(state)
         fine = size <= FINE * state.noise
         if fine.any():  # where it is: the step would move nothing that can be seen
             out.converged[state.which[fine]] = True
@@ -106,7 +109,7 @@ def minimize(
             _curved_steps(current, state, step, np.flatnonzero(slow))
         shrinking, state.size = size <= 0.5 * state.size, size
         trial = np.clip(state.theta + step, state.low, state.high)
-        residual, jacobian = current.residual(trial)
+        residual, jacobian = _evaluate(current, trial)
         objective = squared(residual)
         done, finished = _advance(state, trial, residual, jacobian, objective, shrinking)
         out.theta[:, state.which] = state.theta
@@ -119,7 +122,7 @@ def minimize(
 
 
 def _open(problem: Problem, theta: Array, noise: Array, low: Array, high: Array) -> _State:
-    residual, jacobian = problem.residual(theta)
+    residual, jacobian = _evaluate(problem, theta)
     batch = theta.shape[1]
     objective, damping, scale = squared(residual), np.zeros(batch), np.zeros_like(theta)
     size = np.full(batch, np.inf)
@@ -133,6 +136,27 @@ def _narrow(state: _State, problem: Problem, keep: Bools) -> tuple[_State, Probl
     return _State(*arrays), problem.take(np.flatnonzero(keep))
 
 
+def _slices(batch: int) -> list[slice]:
+    return [slice(start, start + CHUNK) for start in range(0, batch, CHUNK)]
+
+
+def _evaluate(problem: Problem, theta: Array) -> tuple[Array, Array]:
+    if theta.shape[1] <= CHUNK:
+        return problem.residual(theta)
+    parts = [problem.take(part).residual(theta[:, part]) for part in _slices(theta.shape[1])]
+    residuals, jacobians = zip(*parts, strict=True)
+    return np.concatenate(residuals, axis=-1), np.concatenate(jacobians, axis=-1)
+
+
+def _steps(state: _State) -> tuple[Array, Array]:
+    batch = state.theta.shape[1]
+    if batch <= CHUNK:
+        return _step(state)
+    parts = [_step(_State(*(getattr(state, f.name)[..., part] for f in fields(_State)))) for part in _slices(batch)]
+    steps, sizes = zip(*parts, strict=True)
+    return np.concatenate(steps, axis=-1), np.concatenate(sizes)
+
+
 def _step(state: _State) -> tuple[Array, Array]:
     """The (damped) Gauss–Newton step (D, B) and the size of the undamped change of the residual (B,)."""
     columns = state.jacobian.swapaxes(0, 1).copy()
@@ -140,7 +164,7 @@ def _step(state: _State) -> tuple[Array, Array]:
     if pinned.any():
         columns *= ~pinned[:, None]
     triangle = orthogonalize(columns)
-    state.scale = np.maximum(state.scale, triangle.lengths)
+    np.maximum(state.scale, triangle.lengths, out=state.scale)  # `state` may be a part of another
     shadow = np.einsum("drb,rb->db", triangle.basis, state.residual)
     step = -matmul(triangle.inverse.swapaxes(0, 1), shadow)
     loose = (~triangle.kept & ~pinned).any(axis=0)
@@ -157,7 +181,8 @@ def _pinned(state: _State, columns: Array) -> Bools:
     if not (at_low.any() or at_high.any()):
         return at_low
     gradient = np.einsum("drb,rb->db", columns, state.residual)
-    return (at_low & (gradient > 0)) | (at_high & (gradient < 0)) | (at_low & at_high)
+    outward = (at_low & (gradient > 0)) | (at_high & (gradient < 0))
+    return np.asarray(outward | (at_low & at_high))
 
 
 def _damped(columns: Array, residual: Array, damping: Array, scale: Array) -> Array:
@@ -192,10 +217,11 @@ def _curved_steps(problem: Problem, state: _State, step: Array, slow: Integers) 
     hessian = 0.5 * (hessian + hessian.swapaxes(1, 2)) / (scale.T[:, :, None] * scale.T[:, None])
     pinned = (theta <= state.low[:, slow]) | (theta >= state.high[:, slow])
     usable = np.isfinite(hessian).all(axis=(1, 2)) & ~pinned.any(axis=0) & (state.damping[slow] == 0)
-    for k in np.flatnonzero(usable):
-        values, vectors = np.linalg.eigh(hessian[k])
-        if values[0] > 1e-10 * values[-1]:
-            step[:, slow[k]] = -vectors @ ((vectors.T @ (gradient[k] / scale[:, k])) / values) / scale[:, k]
+    values, vectors = np.linalg.eigh(np.where(usable[:, None, None], hessian, np.eye(len(theta))))
+    usable &= values[:, 0] > 1e-10 * values[:, -1]
+    along = np.einsum("bde,bd->be", vectors, gradient / scale.T) / values
+    newton = -np.einsum("bde,be->db", vectors, along) / scale
+    step[:, slow[usable]] = newton[:, usable]
 
 
 def _advance(
@@ -206,7 +232,7 @@ def _advance(
     # A step that would lower the objective by less than its rounding errors is judged by whether steps still shrink.
     flat = size**2 <= FLAT * state.objective
     with np.errstate(invalid="ignore"):
-        better = objective <= state.objective
+        better = objective < state.objective  # not <=: at the limit of rounding, steps of nothing would never end
         harmless = (fine | (flat & shrinking)) & (objective <= state.objective * (1 + 1e-9))
     accept = better | harmless
     if accept.all():

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Choice = NDArray[np.int64] | slice
+"""Problems of a batch by position."""
 
 DEPENDENT = 1e-10
 """A row counts as a combination of earlier rows when less than this fraction of its length is new."""
@@ -154,11 +156,11 @@ def gram_factor(gram: Array) -> Array:
 def _cholesky(gram: Array) -> Array | None:
     """The same for one matrix by one call of LAPACK, or None where a term depends on others."""
     try:
-        factor = np.linalg.cholesky(gram)
+        factor: Array = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         return None
     independent = factor.diagonal() ** 2 > DEPENDENT_SQUARED * gram.diagonal()
-    return factor if independent.all() else None
+    return np.asarray(factor) if independent.all() else None
 
 
 def psd_root(matrix: Array) -> Array:

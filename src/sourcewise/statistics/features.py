@@ -100,7 +100,7 @@ def choose_centre(source: CompiledSource, columns: Array) -> dict[str, float]:
     values = atom_values(source, columns)
     flat = values.min(axis=1) == values.max(axis=1)
     centre = {}
-    for k, atom in enumerate(source.atoms):
+    for k, atom in enumerate(atom_order(source)):
         mean, spread = values[k].mean(), values[k].std()
         if flat[k] or spread == 0:  # the mean of equal numbers need not be that number, and would leave noise
             centre[atom] = float(values[k, 0])

@@ -1,0 +1,91 @@
+"""From the accuracy of an interior-point method to that of the machine, and from tiny shares to exact zeros.
+
+At the optimum M(y)u = g, ‖B_i u‖² equals the price for every source with a free share, and Σ y = 1. Newton's method
+on these equations, with the sources at 0 and at their limit held there, converges in a few steps. Steps have minimum
+norm: optimal designs are often singular or not unique (duplicate sources), and then u stays near where it was, where
+the other cones are satisfied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.allocation.columns import Iterate
+from sourcewise.allocation.frame import Frame
+from sourcewise.numerics.linalg import Array
+
+Bools = NDArray[np.bool_]
+
+STEPS = 30
+DONE = 1e-14
+"""Converged when a step changes nothing beyond this."""
+
+RANK = 1e-13
+"""Singular values of the Newton system below this fraction of the largest are zero."""
+
+
+@dataclass(slots=True)
+class _State:
+    """`free` holds the positions of sources strictly between their limits, `base` (r, r) the information of the rest."""
+
+    free: NDArray[np.int64]
+    y: Array
+    u: Array
+    price: float
+
+
+def polish(frame: Frame, found: Iterate) -> Iterate:
+    """Newton's method from `found`, over the sources that it leaves between their limits."""
+    worth = frame.worth(found.u)
+    price = max(found.price, 1e-300)
+    # At an interior point share × slack is one small number for all sources: the larger of the two is not zero.
+    free = found.y > np.clip(1.0 - worth / price, 0.0, None)
+    capped = np.isfinite(frame.caps)
+    full = np.zeros(len(free), dtype=bool)
+    full[capped] = free[capped] & (frame.caps[capped] - found.y[capped] < worth[capped] / price - 1.0)
+    y = np.where(full, frame.caps, np.where(free, found.y, 0.0))
+    state = _State(np.flatnonzero(free & ~full), y, found.u.copy(), found.price)
+    for _ in range(STEPS):
+        if not len(state.free) or _step(frame, state):
+            break
+    return Iterate(state.y, state.u, state.price)
+
+
+def _step(frame: Frame, state: _State) -> bool:
+    """One step, cut short where a share meets a limit, which it then keeps; True when there is no more to gain."""
+    rank, count = len(frame.gradient), len(state.free)
+    roots = frame.roots[state.free]
+    image = roots @ state.u
+    pull = np.einsum("frk,fr->fk", roots, image)
+    stack = frame.stack(state.y)
+    system = np.zeros((rank + count + 1, rank + count + 1))
+    system[:rank, :rank] = stack.T @ stack
+    system[:rank, rank:-1] = pull.T
+    system[rank:-1, :rank] = pull
+    # The unknown is −price/2, which makes the system symmetric.
+    system[rank:-1, -1] = system[-1, rank:-1] = 1.0
+    wrong = np.concatenate(
+        [
+            stack.T @ (stack @ state.u) - frame.gradient,
+            0.5 * (np.square(image).sum(axis=1) - state.price),
+            [state.y.sum() - 1.0],
+        ]
+    )
+    step = -np.linalg.lstsq(system, wrong, rcond=RANK)[0]
+    move = step[rank:-1]
+    share = state.y[state.free]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(move < 0, -share / move, np.where(move > 0, (frame.caps[state.free] - share) / move, np.inf))
+    length = min(1.0, float(room.min()))
+    state.u += length * step[:rank]
+    state.price -= 2.0 * length * step[-1]
+    state.y[state.free] = np.clip(share + length * move, 0.0, frame.caps[state.free])
+    if length < 1.0:
+        hit = room <= length
+        state.y[state.free[hit]] = np.where(move[hit] < 0, 0.0, frame.caps[state.free[hit]])
+        state.free = state.free[~hit]
+        return False
+    return bool(np.abs(step[:rank]).max() <= DONE * np.abs(state.u).max() and np.abs(move).max() <= DONE)
