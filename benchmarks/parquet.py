@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from model import Result
 
 ROWS, GROUP = 20_000_000, 1_000_000
 COLUMNS = tuple("abcdef")
@@ -62,7 +63,7 @@ def measured(task: str, path: Path) -> tuple[float, float]:
     return seconds, megabytes
 
 
-def run(rows: int = ROWS) -> list[tuple[str, str, str]]:
+def run(rows: int = ROWS) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.parquet")
         write(path, rows)
@@ -71,14 +72,17 @@ def run(rows: int = ROWS) -> list[tuple[str, str, str]]:
     summing = min(total for _, (total, _) in pairs)
     peak = max(megabytes for _, (_, megabytes) in pairs)
     return [
-        (f"Parquet, {rows:,} rows × 6: CPU of summarize / CPU of reading", f"{summing / reading:.2f} ({summing:.1f} s / {reading:.1f} s)", "≤ 3"),
+        (
+            f"Parquet, {rows:,} rows × 6: CPU of summarize / CPU of reading",
+            f"{summing / reading:.2f} ({summing:.1f} s / {reading:.1f} s)",
+            "≤ 3",
+        ),
         ("its peak memory", f"{peak:.0f} MB", "≤ 350 MB"),
     ]
 
 
 if __name__ == "__main__":
     tasks = {"read": read, "summarize": summarize}
-    import pyarrow.parquet
 
     import sourcewise  # noqa: F401
 

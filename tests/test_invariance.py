@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def difference(found: sw.Fit, expected: sw.Fit, units: Mapping[str, float] | Non
         float(np.max(np.abs(value / unit - other) / stderr)),
         float(np.max(np.abs(covariance - wanted) / np.outer(stderr, stderr))),
         abs(found.target.value / target - expected.target.value) / expected.target.stderr,
-        abs(found.target.stderr / target / expected.target.stderr - 1),
+        abs(found.target.stderr / abs(target) / expected.target.stderr - 1),
         abs(found.overid.statistic - expected.overid.statistic) / (1 + expected.overid.statistic),
     )
 
@@ -150,7 +151,7 @@ def test_batches_and_the_tree_in_which_they_merge(
         edges = [0, *sorted(cuts), ROWS]
         centre: Any = None
         parts: list[Any] = []
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             batch = {name: values[low:high] for name, values in frame.items()}
             parts.append(sw.summarize(study, source, batch, centre=centre))
             centre = parts[0].centre

@@ -20,7 +20,7 @@ from sourcewise.estimation.weights import efficient_weight
 from sourcewise.inference import Inference, target_and_gradient
 from sourcewise.moments.compiled import CompiledStudy, Integers
 from sourcewise.numerics.least_squares import Problem, minimize
-from sourcewise.numerics.linalg import Array, Choice, information, squared
+from sourcewise.numerics.linalg import Array, information, squared
 
 GRID = 101
 """Values of the target that are tried first, dense near the estimate and reaching FAR standard errors out."""
@@ -74,7 +74,7 @@ class _Profile:
         held = self.firmness * (target - self.values)
         return np.vstack([residual, held[None]]), np.concatenate([slopes, self.firmness * gradient[None]])
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         return type(self)(self.compiled, self.moments.take(which), self.values[which], self.firmness)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from sourcewise.allocation import design, pooled
-from sourcewise.allocation.information import information, population
 from sourcewise.allocation.integer import Terms, solve_integer
-from sourcewise.allocation.rounding import whole_rows
+from sourcewise.allocation.market import Market, market_of
+from sourcewise.allocation.objective import PooledObjective, StackedObjective, objective_of
 from sourcewise.errors import AllocationError
 from sourcewise.estimation.blocks import Stacking
 from sourcewise.numerics.linalg import Array
@@ -37,9 +36,8 @@ class Allocation:
     """What one more unit of money buys at each source, where 1 is what it buys in a mix that nothing constrains."""
     must_explore: tuple[str, ...]
     """Sources whose worth cannot be predicted: some pair of their moments was never seen together."""
-    rows: Mapping[str, int] | None = None
-    """Whole rows in all, where a budget was given."""
     note: str = ""
+    """What else there is to know about how it was found."""
 
     def stderr(self, budget: float) -> float:
         """Of the target after spending `budget` in this mix."""
@@ -48,17 +46,6 @@ class Allocation:
     def budget_for(self, stderr: float) -> float:
         """The money that this mix needs for a standard error."""
         return self.variance / _positive("a standard error", stderr) ** 2
-
-
-@dataclass(frozen=True, slots=True)
-class Market:
-    """Prices and limits of all sources in the order of the study, in money."""
-
-    names: tuple[str, ...]
-    costs: Array
-    total: float
-    lower: Array
-    upper: Array
 
 
 def allocate(
@@ -75,8 +62,8 @@ def allocate(
 ) -> Allocation:
     """The mix of sources that makes the target most precise for its price, at the estimate in `fit`.
 
-    budget: all the money there is, what has been spent included. Without one the answer is a mix for any budget, and
-        capacities, rows already bought, least rows, lots and opening charges have no meaning.
+    budget: all the money there is, what has been spent included. Without one the answer is the best mix for any budget,
+        and capacities, rows already bought, least rows, lots and opening charges cannot be taken into account.
     spent: rows already bought, by source; they cannot be sold back.
     least_rows, least_share: rows, or share of the money, that a source must get at least.
     lots: rows of a source come in multiples of this number.
@@ -84,13 +71,55 @@ def allocate(
     stacking: the objective; by default that of the fit. "pooled" is the paper's and has only local optima.
     """
     market = market_of(study, budget, spent or {}, least_rows or {}, least_share or {})
-    objective = _objective(study, fit, stacking or fit.blocks.stacking)
+    objective = objective_of(study, fit, stacking)
     if lots or opening:
         if budget is None or not isinstance(objective, StackedObjective):
             raise AllocationError("lots and opening charges need a budget and the stacked objective")
-        return _integer(study, objective, market, lots or {}, opening or {}, spent or {})
+        terms = Terms(market.lots(lots or {}), market.charges(opening or {}))
+        found = solve_integer(objective.problem(market), terms)
+        gap = max(0.0, 1.0 - found.bound / found.value) if 0 < found.value < math.inf else 0.0
+        note = f"{found.nodes} nodes of the search tree"
+        if not found.searched:
+            note += "; over the most promising sources only, because there are too many for all"
+        return _allocation(objective, market, found.money, found.value, gap, note)
     money, value, gap = objective.minimize(market)
-    rows = None
-    if budget is not None:
-        rows = whole_rows(money / market.costs, market.costs, budget, _caps(study), _counts(study, spent or {}))
-    return _allocation(objective, market, money, value, gap, rows)
+    return _allocation(objective, market, money, value, gap, "")
+
+
+def variance(study: Study, fit: Fit, kappa: Mapping[str, float], *, stacking: Stacking | None = None) -> float:
+    """V(θ̂, κ)·(κᵀc) of a mix of rows, in the same unit as `Allocation.variance`; infinite when it does not identify f."""
+    market = market_of(study, None, {}, {}, {})
+    shares = market.by_source(kappa, "kappa")
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
+        raise AllocationError(f"kappa must hold shares of 0 or more that are not all 0, not {dict(kappa)!r}")
+    money = shares * market.costs
+    return objective_of(study, fit, stacking).variance(market, money / money.sum())
+
+
+def _allocation(
+    objective: StackedObjective | PooledObjective, market: Market, money: Array, value: float, gap: float, note: str
+) -> Allocation:
+    total = float(money.sum())
+    rows = money / market.costs
+    worth = objective.worth(market, money) * total / value if 0 < value < math.inf else np.zeros_like(money)
+    local = isinstance(objective, PooledObjective)
+
+    def named(values: Array) -> dict[str, float]:
+        return dict(zip(market.names, values.tolist(), strict=True))
+
+    return Allocation(
+        named(money / total),
+        named(rows / rows.sum()),
+        value * total,
+        math.nan if local else gap,
+        local,
+        named(worth),
+        objective.must_explore,
+        note,
+    )
+
+
+def _positive(what: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise AllocationError(f"{what} must be a finite number above 0, not {value!r}")
+    return value

@@ -64,7 +64,7 @@ def violated(frame: Frame, found: Iterate, chosen: Integers) -> Integers:
 
 def start(frame: Frame) -> Integers:
     """A few dozen sources that identify every direction and have room for all the money."""
-    size, rows, rank = frame.roots.shape
+    _, rows, rank = frame.roots.shape
     worth = frame.worth(frame.gradient)
     order = np.argsort(-worth)
     room = int(np.searchsorted(np.cumsum(frame.caps[order]), 2.0)) + 1
@@ -112,11 +112,12 @@ def _with_limits(frame: Frame, chosen: Integers) -> Iterate:
     pairs = place[capped, :2].ravel()
     extra = csc_matrix((-np.ones(2 * limits), (pairs, np.repeat(np.arange(limits), 2))), shape=(place.size, limits))
     cones = hstack([body, price, extra])
-    signs = csc_matrix((-np.ones(limits), (np.arange(limits), rank + 1 + np.arange(limits))), shape=(limits, cones.shape[1]))
+    width = cones.shape[1]
+    signs = csc_matrix((-np.ones(limits), (np.arange(limits), rank + 1 + np.arange(limits))), shape=(limits, width))
     right = np.zeros(limits + place.size)
     right[limits + place[:, 0]] = 1.0
     right[limits + place[:, 1]] = -1.0
-    quadratic = np.zeros((cones.shape[1], cones.shape[1]))
+    quadratic = np.zeros((width, width))
     quadratic[:rank, :rank] = np.triu(2.0 * frame.fixed.T @ frame.fixed)
     linear = np.concatenate([-2.0 * frame.gradient, [1.0], frame.caps[chosen[capped]]])
     x, multipliers = _clarabel(
@@ -141,7 +142,9 @@ def _shares(y: Array) -> Array:
     return np.asarray(y / y.sum())
 
 
-def _clarabel(quadratic: Any, linear: Array, matrix: Any, right: Array, signs: int, cones: list[int]) -> tuple[Array, Array]:
+def _clarabel(
+    quadratic: Any, linear: Array, matrix: Any, right: Array, signs: int, cones: list[int]
+) -> tuple[Array, Array]:
     """min ½xᵀPx + qᵀx with b − Ax ≥ 0 in the first `signs` rows and in second-order cones after: x, multipliers.
 
     Whether it is any good is judged by the certificate, so the solver's own verdict is not asked for.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sourcewise.allocation.columns import Iterate, cone_program, generate
-from sourcewise.allocation.frame import Frame, frame_of, padded, spread
-from sourcewise.allocation.polish import polish
+from sourcewise.allocation.columns import Iterate, generate
+from sourcewise.allocation.frame import Frame, feasible, frame_of, padded, solved, spread
+from sourcewise.allocation.polish import polish, repeated
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
 
@@ -21,12 +21,6 @@ ENOUGH = 1e-9
 
 PROVEN = 1e-7
 """The gap that `Design.exact` promises."""
-
-ROUNDS = 3
-"""Further cone programs over what the polished direction shows to be missing."""
-
-CLOSE = 1e-6
-"""A source worth this near to the price may belong in."""
 
 NOTHING = 1e-12
 """Money that is this fraction of the total is a rounding error."""
@@ -108,8 +102,10 @@ def _checked(problem: Problem) -> tuple[Array, Array, Array]:
         raise AllocationError(f"the money to divide must be a finite number above 0, not {total!r}")
     for place, root in enumerate(problem.roots):
         if root.ndim != 2 or root.shape[1] != len(gradient):
-            shape = f"shape {root.shape}, but ∇f has {len(gradient)} entries"
-            raise AllocationError(f"information roots must be matrices with one column per parameter; source {place} has {shape}")
+            raise AllocationError(
+                f"information roots must be matrices with one column per parameter, here {len(gradient)}; "
+                f"that of source {place} has the shape {root.shape}"
+            )
     lower = np.zeros(size) if problem.lower is None else np.asarray(problem.lower, dtype=float)
     upper = np.full(size, np.inf) if problem.upper is None else np.asarray(problem.upper, dtype=float)
     _check_limits(total, size, lower, upper)
@@ -126,14 +122,18 @@ def _check_limits(total: float, size: int, lower: Array, upper: Array) -> None:
     crossed = np.flatnonzero(~(upper >= lower * (1.0 - NOTHING)))
     if len(crossed):
         i = crossed[0]
-        raise AllocationError(f"source {i} must get at least {lower[i]:g} but may get at most {upper[i]:g}: change one limit")
+        raise AllocationError(
+            f"source {i} must get at least {lower[i]:g} but may get at most {upper[i]:g}: change one limit"
+        )
     if lower.sum() > total * (1.0 + NOTHING):
         raise AllocationError(
-            f"the sources must get at least {lower.sum():g} together, but there is only {total:g}: lower a limit or raise the budget"
+            f"the sources must get at least {lower.sum():g} together, but there is only {total:g}: "
+            "lower a limit or raise the budget"
         )
     if upper.sum() < total * (1.0 - NOTHING):
         raise AllocationError(
-            f"the sources may get at most {upper.sum():g} together, but {total:g} is to be spent: raise a limit or lower the budget"
+            f"the sources may get at most {upper.sum():g} together, but {total:g} is to be spent: "
+            "raise a limit or lower the budget"
         )
 
 
@@ -154,48 +154,30 @@ def variance(roots: tuple[Array, ...], gradient: Array, money: Array) -> float:
     stacked = padded(roots, dimension)
     equal = np.full(len(roots), float(np.sum(money)) / len(roots))
     frame = frame_of(stacked, gradient, equal, money, np.zeros(len(roots)), 0.0)
-    return np.inf if frame is None else frame.scale**2 * value_of(frame.fixed, frame.gradient)
+    return np.inf if frame is None else frame.scale**2 * solved(frame.fixed, frame.gradient, frame.noise)[0]
 
 
 def _best(frame: Frame) -> tuple[Array, Array, float, float]:
-    """Shares, direction, value and bound."""
+    """Shares, direction, value and bound. What costs more is tried only while the gap is not yet small."""
     rough = generate(frame)
-    fine = polish(frame, rough)
-    for _ in range(ROUNDS):
-        worth = frame.worth(fine.u)
-        if not (frame.value(fine.y) - frame.bound(fine.u, worth) > ENOUGH * frame.value(fine.y)):
-            break
-        chosen = np.flatnonzero((rough.y > NOTHING) | (worth > fine.price * (1.0 - CLOSE)))
-        rough = cone_program(frame, chosen)
-        fine = polish(frame, rough)
-    return _pick(frame, rough, fine)
+    tried = [rough, polish(frame, rough)]
+    found = _pick(frame, tried)
+    if not found[2] - found[3] <= ENOUGH * found[2]:
+        slow = repeated(frame, rough)
+        found = _pick(frame, [*tried, slow, polish(frame, slow)])
+    return found
 
 
-def _pick(frame: Frame, rough: Iterate, fine: Iterate) -> tuple[Array, Array, float, float]:
+def _pick(frame: Frame, tried: list[Iterate]) -> tuple[Array, Array, float, float]:
     """The sparsest shares that are good enough, else the best, and the direction with the best bound."""
-    directions = [fine.u, rough.u]
-    bounds = [frame.bound(u, frame.worth(u)) for u in directions]
+    bounds = [frame.bound(found.u, frame.worth(found.u)) for found in tried]
     best = int(np.argmax(bounds))
-    bound, u = bounds[best], directions[best]
-    candidates = [feasible(frame.caps, y) for y in (np.where(fine.y > TINY, fine.y, 0.0), fine.y, rough.y)]
+    bound, u = bounds[best], tried[best].u
+    shares = [found.y for found in reversed(tried)]
+    candidates = [feasible(frame.caps, y) for y in (np.where(shares[0] > TINY, shares[0], 0.0), *shares)]
     values = [frame.value(y) for y in candidates]
     for y, value in zip(candidates, values, strict=True):
-        if value - bound <= ENOUGH * value:
+        if np.isfinite(value) and value - bound <= ENOUGH * value:
             return y, u, value, bound
     least = int(np.argmin(values))
     return candidates[least], u, values[least], bound
-
-
-def feasible(caps: Array, y: Array) -> Array:
-    """Shares that sum to 1 within their limits, from shares that almost do; zeros stay zero where that is possible."""
-    y = np.clip(y, 0.0, caps)
-    for _ in range(50):
-        missing = 1.0 - float(y.sum())
-        open_ = (y > 0) & (y < caps) if missing > 0 else y > 0
-        if abs(missing) <= 1e-15 or not open_.any():
-            break
-        y[open_] *= 1.0 + missing / float(y[open_].sum())
-        y = np.minimum(y, caps)
-    if 1.0 - float(y.sum()) > NOTHING:
-        y += spread(1.0, y, caps) - y
-    return y

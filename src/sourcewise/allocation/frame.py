@@ -20,7 +20,13 @@ OUTSIDE = 1e-7
 """∇f may have this fraction of its length outside the range of the information."""
 
 ROUNDING = 1e-11
-"""A part of ∇f this small, where a design has next to no information, is a rounding error."""
+"""A part of ∇f this small, where a design has next to no information, is a rounding error. In a frame of nearly
+collinear directions rounding errors are larger: see `Frame.noise`."""
+
+PRECISION = 1e-15
+
+SMALLEST = 1e-15
+"""Shares that sum to 1 within this sum to 1."""
 
 WORTHLESS = 1e12
 """A mix with a variance this many times that of the reference mix does not identify the target. Without a threshold
@@ -43,6 +49,8 @@ class Frame:
     """(D, r): u in the user's parameters is transform @ u."""
     scale: float
     """The user's variance is scale² times the value here."""
+    noise: float
+    """The size of rounding errors in g and the roots; large where the transformation pulls near copies apart."""
 
     def worth(self, u: Array) -> Array:
         """‖B_i u‖² (S,): what money at each source is worth in direction u."""
@@ -57,8 +65,12 @@ class Frame:
         part = self.roots[used] * np.sqrt(y[used])[:, None, None]
         return np.concatenate([self.fixed, part.reshape(-1, len(self.gradient))])
 
+    def solved(self, y: Array) -> tuple[float, Array]:
+        """The value at y, and u = M(y)⁻g."""
+        return solved(self.stack(y), self.gradient, self.noise)
+
     def value(self, y: Array) -> float:
-        return value_of(self.stack(y), self.gradient)
+        return self.solved(y)[0]
 
     def bound(self, u: Array, worth: Array) -> float:
         """A lower bound of the optimum, whatever u is: for every feasible y, Cauchy–Schwarz gives
@@ -78,25 +90,30 @@ def fill(worth: Array, caps: Array) -> float:
     return float(taken @ worth[order]) + float(room[-1]) * free
 
 
-def value_of(stack: Array, gradient: Array) -> float:
-    """gᵀ(AᵀA)⁻g for a root A (·, r), infinite where g is outside its range; `gradient` has length 1."""
+def solved(stack: Array, gradient: Array, noise: float) -> tuple[float, Array]:
+    """gᵀ(AᵀA)⁻g and u = (AᵀA)⁻g for a root A (·, r), infinite where g is outside its range; ‖g‖ must be 1."""
     if not len(stack):
-        return np.inf
+        return np.inf, np.zeros_like(gradient)
     _, sizes, directions = np.linalg.svd(stack, full_matrices=True)
     padded = np.zeros(len(gradient))
     padded[: len(sizes)] = sizes
     parts = directions @ gradient
-    parts[(padded <= DEPENDENT * sizes[0]) & (np.abs(parts) < ROUNDING)] = 0.0
-    ratio = np.divide(parts, padded, out=np.where(parts == 0, 0.0, np.inf), where=(parts != 0) & (padded > 0))
+    empty = padded <= max(DEPENDENT, noise) * sizes[0]
+    parts[empty & (np.abs(parts) <= max(ROUNDING, noise))] = 0.0
+    if (parts[padded == 0] != 0).any():
+        return np.inf, np.zeros_like(gradient)
+    ratio = np.divide(parts, padded, out=np.zeros_like(parts), where=parts != 0)
     value = float(ratio @ ratio)
-    return value if value < WORTHLESS else np.inf
+    if value > WORTHLESS:
+        return np.inf, np.zeros_like(gradient)
+    return value, np.divide(ratio, padded, out=ratio, where=ratio != 0) @ directions
 
 
 def padded(roots: tuple[Array, ...], dimension: int) -> Array:
     """All B_i in one array (S, R, D), with rows of zeros below the short ones; tall ones are first cut to D rows."""
     lengths = np.array([len(root) for root in roots])
     if (lengths > dimension).any():
-        roots = tuple(np.linalg.qr(root, mode="r") if len(root) > dimension else root for root in roots)
+        roots = tuple(np.asarray(np.linalg.qr(root, mode="r")) if len(root) > dimension else root for root in roots)
         lengths = np.minimum(lengths, dimension)
     most = int(lengths.max(initial=1))
     rows = np.concatenate(roots)
@@ -151,4 +168,18 @@ def frame_of(roots: Array, gradient: Array, reference: Array, lower: Array, caps
     fixed = (roots[used] * np.sqrt(lower[used])[:, None, None]).reshape(-1, dimension) @ transform
     if len(fixed) > len(sizes):
         fixed = np.linalg.qr(fixed, mode="r")
-    return Frame(moving, inner / scale, fixed, caps, transform, scale)
+    noise = PRECISION / float(sizes.min()) * max(1.0, float(np.linalg.norm(scaled)) / scale)
+    return Frame(moving, inner / scale, fixed, caps, transform, scale, noise)
+
+
+def feasible(caps: Array, y: Array) -> Array:
+    """Shares that sum to 1 within their limits, from shares that almost do; zeros stay zero where that is possible."""
+    y = np.clip(y, 0.0, caps)
+    for _ in range(50):
+        missing = 1.0 - float(y.sum())
+        growing = (y > 0) & (y < caps) if missing > 0 else y > 0
+        if abs(missing) <= SMALLEST or not growing.any():
+            break
+        y[growing] *= 1.0 + missing / float(y[growing].sum())
+        y = np.minimum(y, caps)
+    return y if abs(1.0 - float(y.sum())) < ROUNDING else spread(1.0, y, caps)

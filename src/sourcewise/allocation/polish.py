@@ -8,18 +8,24 @@ the other cones are satisfied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.allocation.columns import Iterate
-from sourcewise.allocation.frame import Frame
+from sourcewise.allocation.frame import Frame, feasible
 from sourcewise.numerics.linalg import Array
 
 Bools = NDArray[np.bool_]
 
+ROUNDS = 20
 STEPS = 30
+UPDATES = 300
+SMALL = 1e-300
+LEAVING = 1e-12
+"""A source at a limit leaves it when its worth is off the price by more than this fraction."""
+
 DONE = 1e-14
 """Converged when a step changes nothing beyond this."""
 
@@ -29,7 +35,7 @@ RANK = 1e-13
 
 @dataclass(slots=True)
 class _State:
-    """`free` holds the positions of sources strictly between their limits, `base` (r, r) the information of the rest."""
+    """`free` holds the positions of the sources strictly between their limits."""
 
     free: NDArray[np.int64]
     y: Array
@@ -38,20 +44,54 @@ class _State:
 
 
 def polish(frame: Frame, found: Iterate) -> Iterate:
-    """Newton's method from `found`, over the sources that it leaves between their limits."""
-    worth = frame.worth(found.u)
-    price = max(found.price, 1e-300)
-    # At an interior point share × slack is one small number for all sources: the larger of the two is not zero.
-    free = found.y > np.clip(1.0 - worth / price, 0.0, None)
-    capped = np.isfinite(frame.caps)
-    full = np.zeros(len(free), dtype=bool)
-    full[capped] = free[capped] & (frame.caps[capped] - found.y[capped] < worth[capped] / price - 1.0)
-    y = np.where(full, frame.caps, np.where(free, found.y, 0.0))
-    state = _State(np.flatnonzero(free & ~full), y, found.u.copy(), found.price)
-    for _ in range(STEPS):
-        if not len(state.free) or _step(frame, state):
+    """Newton's method from `found`, over the sources between their limits; then those that want to leave a limit."""
+    state = _start(frame, found)
+    for _ in range(ROUNDS):
+        for _ in range(STEPS):
+            if not len(state.free) or _step(frame, state):
+                break
+        worth = frame.worth(state.u)
+        excess = worth / max(state.price, SMALL) - 1.0
+        excess[state.free] = 0.0
+        leaving = np.where(state.y > 0, -excess, excess)
+        worst = int(np.argmax(leaving))
+        if not leaving[worst] > LEAVING:
             break
+        state.free = np.append(state.free, worst)
     return Iterate(state.y, state.u, state.price)
+
+
+def _start(frame: Frame, found: Iterate) -> _State:
+    excess = frame.worth(found.u) / max(found.price, SMALL) - 1.0
+    # At an interior point share × slack is one small number for all sources: the larger of the two is not zero.
+    free = found.y > -excess
+    full = free & (frame.caps - found.y < excess)
+    y = np.where(full, frame.caps, np.where(free, found.y, 0.0))
+    return _State(np.flatnonzero(free & ~full), y, found.u.copy(), found.price)
+
+
+def repeated(frame: Frame, found: Iterate) -> Iterate:
+    """Multiplicative updates y_i ∝ y_i‖B_i u‖ with u = M(y)⁻g, which sort out shares of any size, however small.
+
+    They are for designs that all but fail to identify the target and need shares too small for anything else.
+    """
+    used = np.flatnonzero(found.y > 0)
+    part = replace(frame, roots=frame.roots[used], caps=frame.caps[used])
+    y = feasible(part.caps, found.y[used])
+    best, kept = np.inf, found
+    for _ in range(UPDATES):
+        value, u = part.solved(y)
+        worth = part.worth(u)
+        price = float(y @ worth)
+        gap = value - part.bound(u, worth)
+        if gap < best:
+            full = np.zeros_like(found.y)
+            full[used] = y
+            best, kept = gap, Iterate(full, u, price)
+        if not np.isfinite(value) or price <= 0:
+            break
+        y = feasible(part.caps, y * np.sqrt(worth / price))
+    return kept
 
 
 def _step(frame: Frame, state: _State) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sourcewise.moments.base import Errors, Evidence
 from sourcewise.moments.compiled import Integers
-from sourcewise.numerics.linalg import Array, Choice
+from sourcewise.numerics.linalg import Array
 
 Stacking = Literal["stacked", "pooled"]
 
@@ -121,7 +121,7 @@ class Blocks:
                 column[:, 0] -= mean * shares[k]
         return np.concatenate(columns, axis=1)
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         """The problems at these positions."""
         narrowed = {name: part.take(which) for name, part in self.evidence.items()}
         return type(self)(narrowed, self.stacking, self.errors, self.centred, self.moments)

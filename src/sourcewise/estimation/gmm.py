@@ -15,7 +15,7 @@ from sourcewise.estimation.starts import starting_points
 from sourcewise.estimation.weights import Weight, WeightMatrix, efficient_weight, fixed_weight, noise
 from sourcewise.moments.compiled import CompiledStudy, Integers
 from sourcewise.numerics.least_squares import Problem, Search, minimize
-from sourcewise.numerics.linalg import Array, Choice, matmul, orthogonalize, squared
+from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
 from sourcewise.spec.study import Study
 
 Scheme = Literal["two-step", "identity", "iterated", "cue", "fixed"]
@@ -23,6 +23,9 @@ Scheme = Literal["two-step", "identity", "iterated", "cue", "fixed"]
 MAX_REWEIGHTINGS = 500
 SETTLED = 1e-8
 """Iterated weights: a round that moves the whitened moments by less than this share of their noise is the last."""
+
+REACHES = (1.0, 3.0, 10.0, 30.0)
+"""How many standard errors away from the two-step estimate the search for the CUE starts, besides from there."""
 
 SAME_HEIGHT = 1e-12
 """Objectives that differ by less than this share of the squared noise are equal."""
@@ -81,7 +84,7 @@ class WeightedMoments:
         joined = self.weight.apply([np.concatenate([g[:, None], dg], axis=1) for g, dg in parts])
         return np.ascontiguousarray(joined[:, 0]), joined[:, 1:]
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         return type(self)(self.blocks.take(which), self.weight.take(which))
 
 
@@ -105,7 +108,7 @@ class UpdatedMoments:
         jacobian = [root * matmul(inv, d) for root, inv, d in zip(roots, inverses, slopes, strict=True)]
         return residual, np.concatenate(jacobian)
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         return type(self)(self.blocks.take(which))
 
 
@@ -145,7 +148,16 @@ def _first_step(
     problem = WeightedMoments(blocks, weight)
 
     def run(start: Array) -> Search:
-        return _search(compiled, problem, start, noise(blocks, weight, start), settings)
+        unit = noise(blocks, weight, start)
+        found = _search(compiled, problem, start, unit, settings)
+        while found.iterations.max() > 1 and settings.max_iterations > 1:
+            # Far from the solution moments can vary without measure, and "converged" then means little.
+            before, unit = unit, noise(blocks, weight, found.theta)
+            if not (unit < 0.1 * before).any():
+                break
+            again = _search(compiled, problem, found.theta, unit, settings)
+            found = replace(again, iterations=found.iterations + again.iterations)
+        return found
 
     ends = [run(start) for start in starts]
     if not ends[0].converged.all() and len(ends) == 1 and settings.max_iterations > 1:
@@ -240,9 +252,11 @@ def _iterate(compiled: CompiledStudy, blocks: Blocks, found: Estimates, settings
     cycle = settled.copy()
     for _ in range(MAX_REWEIGHTINGS):
         unit = noise(blocks, found.weight, found.theta)
-        settled = _distance(blocks, found.weight, found.theta, found.first) <= SETTLED * unit
-        # back where it was two rounds ago, but not where it was one round ago
-        cycle = ~settled & (_distance(blocks, found.weight, found.theta, before) <= SETTLED * unit)
+        # Back where it was two rounds ago, but not where it was one round ago. A search that swings slowly into its
+        # fixed point is also nearer to the former, but not by orders of magnitude.
+        moved, returned = (_distance(blocks, found.weight, found.theta, last) for last in (found.first, before))
+        settled = moved <= SETTLED * unit
+        cycle = ~settled & (returned <= SETTLED * unit) & (returned <= 1e-3 * moved)
         if (settled | cycle | (found.status == Status.NOT_FINITE)).all():
             break
         before, found = found.first, _reweighted(compiled, blocks, found, settings)
@@ -259,13 +273,23 @@ def _distance(blocks: Blocks, weight: Weight, theta: Array, other: Array) -> Arr
     return np.asarray(np.sqrt(squared(np.einsum("rdb,db->rb", slopes, theta - other))))
 
 
+def _stderrs(slopes: Array, rows: Array) -> Array:
+    """√diag((GᵀWG)⁻ / T) (D, B): each parameter's own scale; zero where it is not determined."""
+    inverse = orthogonalize(np.ascontiguousarray(slopes.swapaxes(0, 1))).inverse
+    spread = np.sqrt(np.einsum("ijb,ijb->jb", inverse, inverse) / rows)
+    return np.where(np.isfinite(spread), spread, 0.0)
+
+
 def _updated(
     compiled: CompiledStudy, blocks: Blocks, starts: list[Array], found: Estimates, settings: Settings
 ) -> Estimates:
     """Continuously updated weight, from several starts: its objective can have more than one minimum."""
     random = np.random.Generator(np.random.SFC64(settings.seed))
-    spread = np.abs(starts[0] - starts[1]) + 0.1 * np.abs(starts[0]) + 1e-3
-    starts = starts + [starts[0] + spread * random.normal(size=spread.shape) for _ in range(4)]
+    slopes = found.weight.apply([slope for _, slope in blocks.means_and_slopes(found.theta)])
+    spread = _stderrs(slopes, blocks.rows)
+    for reach in REACHES:  # a lower minimum can lie far out, where the moments hardly vary
+        step = reach * spread * random.normal(size=spread.shape)
+        starts = [*starts, starts[0] + step, starts[0] - step]
     unit = noise(blocks, found.weight, found.theta)
     ends = [_search(compiled, UpdatedMoments(blocks), start, unit, settings) for start in starts]
     search, minima = _best(blocks, found.weight, ends)

@@ -10,7 +10,7 @@ import numpy as np
 from sourcewise.errors import EstimationError
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.moments.compiled import Integers
-from sourcewise.numerics.linalg import Array, Choice, Triangle, matmul, orthogonalize, psd_root
+from sourcewise.numerics.linalg import Array, Triangle, matmul, orthogonalize, psd_root
 
 WeightMatrix = Array | Sequence[Sequence[float]] | Mapping[str, Array]
 """One M × M matrix, or one a source."""
@@ -23,7 +23,7 @@ class Weight:
     roots: list[Array]
     triangles: list[Triangle] | None = None
 
-    def take(self, which: Choice) -> Weight:
+    def take(self, which: Integers) -> Weight:
         return Weight([root if root.shape[-1] == 1 else root[..., which] for root in self.roots])
 
     def apply(self, parts: Sequence[Array]) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol, Self
 
 from sourcewise.moments.compiled import Integers
-from sourcewise.numerics.linalg import Array, Choice
+from sourcewise.numerics.linalg import Array
 
 Errors = Literal["robust", "homoskedastic"]
 """How the variance of a moment is estimated: as it is, or as instrument² times residual², the two unrelated."""
@@ -37,5 +37,5 @@ class Evidence(Protocol):
     def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
         """A, and Ȧ (D, M, K, B) in the same basis: Ȧ_d Aᵀ is the mean of (∂g/∂θ_d) gᵀ."""
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         """The problems at these positions."""

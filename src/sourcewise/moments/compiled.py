@@ -76,6 +76,8 @@ class CompiledSource:
     atom_program: Program
     separable: Separable | None
     rowwise: Program
+    labels: tuple[str, ...]
+    """The data terms as a reader would write them."""
 
     @property
     def terms(self) -> tuple[Monomial, ...]:
@@ -141,6 +143,7 @@ def compile_source(study: Study, source: str) -> CompiledSource:
         Program(variables, list(atoms.values())),
         separable,
         Program((*names, *variables), nodes + slopes),
+        tuple(map(describe_term, separable.terms)) if separable else (),
     )
 
 

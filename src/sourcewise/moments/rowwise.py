@@ -10,7 +10,7 @@ import numpy as np
 from sourcewise.errors import EstimationError
 from sourcewise.moments.base import Errors
 from sourcewise.moments.compiled import CompiledSource, Integers
-from sourcewise.numerics.linalg import Array, Choice, gram_factor
+from sourcewise.numerics.linalg import Array, gram_factor
 
 BLOCK = 8192
 """Rows at a time: intermediate columns stay in cache."""
@@ -28,10 +28,10 @@ class RowEvidence:
     def positions(self) -> tuple[int, ...]:
         return self._source.moments
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         if len(self._tables) == 1:
             return self
-        return type(self)(self._source, [self._tables[b] for b in np.arange(len(self._tables))[which]])
+        return type(self)(self._source, [self._tables[b] for b in which])
 
     def mean_and_slope(self, theta: Array) -> tuple[Array, Array]:
         size, dimension = len(self.positions), theta.shape[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from sourcewise.moments.base import Errors
 from sourcewise.moments.compiled import Coefficients, CompiledSource, Integers
-from sourcewise.numerics.linalg import Array, Choice, gram_factor, matmul, orthogonalize
+from sourcewise.numerics.linalg import Array, gram_factor, matmul, orthogonalize
 
 
 class GramEvidence:
@@ -39,7 +39,7 @@ class GramEvidence:
         """L (K, K, B) with L Lᵀ = P/n; its first column is φ̄."""
         return gram_factor(self._gram / self.rows[:, None, None])
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         if len(self.rows) == 1:
             return self
         centre = self._centre if self._centre.shape[1] == 1 else self._centre[:, which]

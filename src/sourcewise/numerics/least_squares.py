@@ -13,7 +13,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.numerics.linalg import Array, Choice, matmul, orthogonalize, squared
+from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
 
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -29,9 +29,6 @@ FLAT = 1e-11
 
 MAX_DAMPING = 1e8
 
-CHUNK = 1000
-"""Problems at a time: what lies between their parameters and their steps stays in the processor's cache."""
-
 SLOW = 0.3
 """Gauss–Newton that shrinks the remaining step by less than this, near the end, is helped by the curvature."""
 
@@ -42,7 +39,7 @@ class Problem(Protocol):
     def residual(self, theta: Array) -> tuple[Array, Array]:
         """r (R, B) and J (R, D, B) at theta (D, B)."""
 
-    def take(self, which: Choice) -> Self:
+    def take(self, which: Integers) -> Self:
         """The problems at these positions."""
 
 
@@ -96,7 +93,7 @@ def minimize(
     for _ in range(max_iterations):
         if not state.which.size:
             break
-        step, size = _steps(state)
+        step, size = _step(state)
         fine = size <= FINE * state.noise
         if fine.any():  # where it is: the step would move nothing that can be seen
             out.converged[state.which[fine]] = True
@@ -109,7 +106,7 @@ def minimize(
             _curved_steps(current, state, step, np.flatnonzero(slow))
         shrinking, state.size = size <= 0.5 * state.size, size
         trial = np.clip(state.theta + step, state.low, state.high)
-        residual, jacobian = _evaluate(current, trial)
+        residual, jacobian = current.residual(trial)
         objective = squared(residual)
         done, finished = _advance(state, trial, residual, jacobian, objective, shrinking)
         out.theta[:, state.which] = state.theta
@@ -122,7 +119,7 @@ def minimize(
 
 
 def _open(problem: Problem, theta: Array, noise: Array, low: Array, high: Array) -> _State:
-    residual, jacobian = _evaluate(problem, theta)
+    residual, jacobian = problem.residual(theta)
     batch = theta.shape[1]
     objective, damping, scale = squared(residual), np.zeros(batch), np.zeros_like(theta)
     size = np.full(batch, np.inf)
@@ -136,27 +133,6 @@ def _narrow(state: _State, problem: Problem, keep: Bools) -> tuple[_State, Probl
     return _State(*arrays), problem.take(np.flatnonzero(keep))
 
 
-def _slices(batch: int) -> list[slice]:
-    return [slice(start, start + CHUNK) for start in range(0, batch, CHUNK)]
-
-
-def _evaluate(problem: Problem, theta: Array) -> tuple[Array, Array]:
-    if theta.shape[1] <= CHUNK:
-        return problem.residual(theta)
-    parts = [problem.take(part).residual(theta[:, part]) for part in _slices(theta.shape[1])]
-    residuals, jacobians = zip(*parts, strict=True)
-    return np.concatenate(residuals, axis=-1), np.concatenate(jacobians, axis=-1)
-
-
-def _steps(state: _State) -> tuple[Array, Array]:
-    batch = state.theta.shape[1]
-    if batch <= CHUNK:
-        return _step(state)
-    parts = [_step(_State(*(getattr(state, f.name)[..., part] for f in fields(_State)))) for part in _slices(batch)]
-    steps, sizes = zip(*parts, strict=True)
-    return np.concatenate(steps, axis=-1), np.concatenate(sizes)
-
-
 def _step(state: _State) -> tuple[Array, Array]:
     """The (damped) Gauss–Newton step (D, B) and the size of the undamped change of the residual (B,)."""
     columns = state.jacobian.swapaxes(0, 1).copy()
@@ -164,14 +140,15 @@ def _step(state: _State) -> tuple[Array, Array]:
     if pinned.any():
         columns *= ~pinned[:, None]
     triangle = orthogonalize(columns)
-    np.maximum(state.scale, triangle.lengths, out=state.scale)  # `state` may be a part of another
+    state.scale = np.maximum(state.scale, triangle.lengths)
     shadow = np.einsum("drb,rb->db", triangle.basis, state.residual)
     step = -matmul(triangle.inverse.swapaxes(0, 1), shadow)
     loose = (~triangle.kept & ~pinned).any(axis=0)
     damping = np.maximum(state.damping, np.where(loose, 1e-8, 0.0))
     damped = np.flatnonzero(damping > 0)
     if damped.size:
-        step[:, damped] = _damped(columns[..., damped], state.residual[:, damped], damping[damped], state.scale[:, damped])
+        chosen = (part[..., damped] for part in (columns, state.residual, damping, state.scale))
+        step[:, damped] = _damped(*chosen)
     return step, np.sqrt(squared(shadow))
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Choice = NDArray[np.int64] | slice
-"""Problems of a batch by position."""
 
 DEPENDENT = 1e-10
 """A row counts as a combination of earlier rows when less than this fraction of its length is new."""
@@ -41,10 +39,12 @@ def matmul(left: Array, right: Array) -> Array:
         return np.moveaxis(np.tensordot(left, right[..., 0], ((1,), (0,))), 1, -1)
     if left.shape[-1] == 1:
         return np.tensordot(left[..., 0], right, 1)
-    out = np.empty((left.shape[0], *right.shape[1:]))
-    pattern = "jb,j...b->...b"
-    for i in range(left.shape[0]):
-        np.einsum(pattern, left[i], right, out=out[i])
+    out = np.zeros((left.shape[0], *right.shape[1:]))
+    for i, filled in enumerate(left.any(axis=-1)):
+        places = np.flatnonzero(filled)
+        if places.size:  # a triangular root is half zeros, the identity nearly all
+            run = slice(places[0], places[-1] + 1)
+            np.einsum("jb,j...b->...b", left[i, run], right[run], out=out[i])
     return out
 
 
@@ -124,7 +124,7 @@ def _orthogonalize_one(numbers: bytes, count: int, tolerance: float) -> Triangle
 
 def _invert_lower(lower: Array, kept: NDArray[np.bool_]) -> Array:
     """L⁻¹ with zeros in the rows and columns that were dropped."""
-    count, _, batch = lower.shape
+    count = len(lower)
     inverse = np.zeros_like(lower)
     for j in range(count):
         scale = np.where(kept[j], 1.0 / lower[j, j], 0.0)
@@ -156,11 +156,11 @@ def gram_factor(gram: Array) -> Array:
 def _cholesky(gram: Array) -> Array | None:
     """The same for one matrix by one call of LAPACK, or None where a term depends on others."""
     try:
-        factor: Array = np.linalg.cholesky(gram)
+        factor = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     independent = factor.diagonal() ** 2 > DEPENDENT_SQUARED * gram.diagonal()
-    return np.asarray(factor) if independent.all() else None
+    return factor if independent.all() else None
 
 
 def psd_root(matrix: Array) -> Array:
@@ -230,7 +230,9 @@ def cholesky(matrix: Array) -> Array:
         column = matrix[j:, j]
         if j:
             column = column - np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
-        lower[j:, j] = column / np.sqrt(np.maximum(column[0], 1e-16 * np.abs(matrix[j, j]) + 1e-300))
+        root = np.sqrt(np.maximum(column[0], 1e-16 * np.abs(matrix[j, j]) + 1e-100))
+        lower[j, j] = root
+        np.divide(column[1:], root, out=lower[j + 1 :, j])
     return lower
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,25 +17,20 @@ from sourcewise.statistics.frames import BLOCK_ROWS
 class Features:
     """Builds the terms φ(x − s) of one source in a buffer that serves block after block."""
 
-    __slots__ = ("_buffer", "_count", "_extra", "_homes", "_plan", "_shift", "_source")
+    __slots__ = ("_buffer", "_count", "_height", "_homes", "_plan", "_shift", "_source")
 
     def __init__(self, source: CompiledSource, centre: Mapping[str, float]) -> None:
         self._source = source
         order = atom_order(source)
         self._shift = [centre[atom] for atom in order]
-        place = {monomial: k for k, monomial in enumerate(source.terms)}
-        self._count = len(place)
-        for atom in order:  # an atom that is no term itself is kept behind the terms
-            place.setdefault(((atom, 1),), len(place))
-        self._homes = [place[(atom, 1),] for atom in order]
-        self._extra = len(place) - self._count
-        self._plan = _plan(source, place)
+        self._count = len(source.terms)
+        self._height, self._homes, self._plan = _layout(source.terms, order)
         self._buffer = np.empty(0)
 
     def __call__(self, columns: Array) -> Array:
         """Terms (K, n) of columns (variables, n); overwritten by the next call."""
         values = atom_values(self._source, columns)
-        rows = self._take(self._count + self._extra, columns.shape[1])
+        rows = self._take(self._height, columns.shape[1])
         rows[0] = 1.0
         for home, value, shift in zip(self._homes, values, self._shift, strict=True):
             np.subtract(value, shift, out=rows[home])
@@ -55,11 +51,15 @@ Step = tuple[int, int, int, tuple[int, ...]]
 """Row of a term, two rows that it is the product of, and further rows where no such two exist."""
 
 
-def _plan(source: CompiledSource, place: Mapping[Monomial, int]) -> list[Step]:
-    """How to make every product from rows before it; terms come by degree."""
-    return [
-        (place[term], *_factors(term, place)) for term in source.terms if sum(power for _, power in term) > 1
-    ]
+@lru_cache(maxsize=128)  # small batches come by the thousand
+def _layout(terms: tuple[Monomial, ...], order: tuple[str, ...]) -> tuple[int, tuple[int, ...], tuple[Step, ...]]:
+    """Rows of the buffer, the row of every atom, and how to make every product from rows before it."""
+    place = {monomial: k for k, monomial in enumerate(terms)}
+    for atom in order:  # an atom that is no term itself is kept behind the terms
+        place.setdefault(((atom, 1),), len(place))
+    homes = tuple(place[(atom, 1),] for atom in order)
+    products = [term for term in terms if sum(power for _, power in term) > 1]  # by degree
+    return len(place), homes, tuple((place[term], *_factors(term, place)) for term in products)
 
 
 def _factors(term: Monomial, place: Mapping[Monomial, int]) -> tuple[int, int, tuple[int, ...]]:

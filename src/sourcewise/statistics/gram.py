@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from sourcewise.errors import DataError
-from sourcewise.moments.compiled import CompiledSource, describe_term
+from sourcewise.moments.compiled import CompiledSource
 from sourcewise.moments.separable import GramEvidence
 from sourcewise.numerics.linalg import Array
 from sourcewise.statistics import wire
@@ -106,7 +106,7 @@ class Statistics:
 
 def evidence(source: CompiledSource, statistics: Statistics) -> GramEvidence:
     """The statistics as the estimator sees them, once it is certain that they are of this source's moments."""
-    expected = tuple(describe_term(term) for term in source.terms)
+    expected = source.labels
     if statistics.terms != expected or tuple(statistics.centre) != tuple(source.atoms):
         raise DataError(
             f"the statistics given for source {source.name!r} hold other data terms than its moments need "

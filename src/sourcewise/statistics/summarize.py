@@ -10,7 +10,7 @@ import numpy as np
 
 from sourcewise.errors import DataError, StudyError
 from sourcewise.moments.base import Evidence
-from sourcewise.moments.compiled import CompiledSource, compile_source, describe_term
+from sourcewise.moments.compiled import CompiledSource, compile_source
 from sourcewise.numerics.linalg import Array
 from sourcewise.spec.study import Study
 from sourcewise.statistics import gram as gram_statistics
@@ -46,8 +46,7 @@ def summarize(
         return Rows(source, compiled.variables, np.hstack(blocks), reader.dropped)
     checked = None if centre is None else _check_centre(compiled, centre)
     used, rows, total = _sum(compiled, reader, checked)
-    terms = tuple(describe_term(term) for term in compiled.terms)
-    return Statistics(source, terms, used, rows, total, reader.dropped)
+    return Statistics(source, compiled.labels, used, rows, total, reader.dropped)
 
 
 def evidence_of(study: Study, source: str, data: object, missing: Missing) -> tuple[Evidence, Statistics | Rows]:

@@ -1,0 +1,82 @@
+"""Prices and limits of all sources, in money."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sourcewise.errors import AllocationError
+from sourcewise.numerics.linalg import Array
+from sourcewise.spec.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """Sources in the order of the study; lower and upper limits (S,) of the `total` money."""
+
+    names: tuple[str, ...]
+    costs: Array
+    total: float
+    lower: Array
+    upper: Array
+    bought: Array
+    """Rows that were bought already (S,)."""
+
+    def by_source(self, values: Mapping[str, float], what: str) -> Array:
+        """Numbers by name as an array (S,), 0 for sources that are not named."""
+        unknown = set(values) - set(self.names)
+        if unknown:
+            raise AllocationError(
+                f"{what} names {', '.join(sorted(map(repr, unknown)))}; the study's sources are {', '.join(self.names)}"
+            )
+        return np.array([float(values.get(name, 0.0)) for name in self.names])
+
+    def lots(self, sizes: Mapping[str, int]) -> Array:
+        """Price of one lot of each source; single rows where no size is given."""
+        rows = np.maximum(_whole(self.by_source(sizes, "lots"), "lots"), 1.0)
+        return rows * self.costs
+
+    def charges(self, opening: Mapping[str, float]) -> Array:
+        """Charge for each source that is not open yet."""
+        charges = self.by_source(opening, "opening")
+        if not (np.isfinite(charges).all() and (charges >= 0).all()):
+            raise AllocationError(f"opening charges must be finite and 0 or more, not {dict(opening)!r}")
+        return np.where(self.bought > 0, 0.0, charges)
+
+
+def market_of(
+    study: Study,
+    budget: float | None,
+    spent: Mapping[str, int],
+    least_rows: Mapping[str, int],
+    least_share: Mapping[str, float],
+) -> Market:
+    """Limits from the study's prices and capacities and from what has been, or must be, bought."""
+    names = tuple(study.sources)
+    costs = np.array([source.cost for source in study.sources.values()])
+    free = Market(names, costs, 1.0, np.zeros(len(names)), np.full(len(names), np.inf), np.zeros(len(names)))
+    shares = free.by_source(least_share, "least_share")
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() <= 1):
+        raise AllocationError(f"least shares must be 0 or more and add up to at most 1, not {dict(least_share)!r}")
+    if budget is None:
+        if spent or least_rows:
+            raise AllocationError("rows already bought, and least rows, mean something only within a budget=...")
+        return Market(names, costs, 1.0, shares, free.upper, free.bought)
+    if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < math.inf:
+        raise AllocationError(f"a budget must be a finite number above 0, not {budget!r}")
+    bought = _whole(free.by_source(spent, "spent"), "spent")
+    least = np.maximum(bought, _whole(free.by_source(least_rows, "least_rows"), "least_rows"))
+    capacity = np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
+    upper = capacity * costs
+    lower = np.maximum(least * costs, np.minimum(shares * budget, upper))
+    total = min(float(budget), float(upper.sum()))  # no source has more than its rows
+    return Market(names, costs, total, lower, upper, bought)
+
+
+def _whole(values: Array, what: str) -> Array:
+    if not (np.isfinite(values).all() and (values >= 0).all() and (values == np.floor(values)).all()):
+        raise AllocationError(f"{what} must hold whole numbers of rows, 0 or more, not {values.tolist()}")
+    return values
