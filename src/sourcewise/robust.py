@@ -87,17 +87,37 @@ class _Criterion:
     unit: float
     """A natural step of the target."""
     noise: float
+    threshold: float
+    steady: WeightedMoments
+    """The moments with the weight at θ̂."""
 
     def __call__(self, values: Array, starts: Array) -> tuple[Array, Array]:
-        """The criterion (B,), infinite where f(θ) = τ was not reached, and where it is attained (D, B)."""
-        moments = UpdatedMoments(self.blocks)
-        ends = self.search(moments, values, starts)
-        reached = target_and_gradient(self.compiled, ends)[0]
-        height = float(self.blocks.rows[0]) * squared(moments.residual(ends)[0])
-        missed = ~(np.abs(reached - values) <= 1e-3 * self.unit)
-        return np.where(missed | ~np.isfinite(height), np.inf, height), ends
+        """The criterion (B,), infinite where f(θ) = τ was not reached, and where it is attained (D, B).
 
-    def search(self, moments: WeightedMoments | UpdatedMoments, values: Array, starts: Array) -> Array:
+        Far from its minimum the updated objective is flat, and only a weight that does not move leads back: what
+        seems to lie outside the set is searched for a second time.
+        """
+        heights, ends = self.near(values, starts)
+        doubt = np.flatnonzero(heights > self.threshold)
+        if doubt.size:
+            again, other = self.near(values[doubt], self._search(self.steady, values[doubt], starts[:, doubt]))
+            wins = again < heights[doubt]
+            heights[doubt[wins]], ends[:, doubt[wins]] = again[wins], other[:, wins]
+        return heights, ends
+
+    def near(self, values: Array, starts: Array) -> tuple[Array, Array]:
+        """The same from starts that are good already."""
+        moments = UpdatedMoments(self.blocks)
+        ends = self._search(moments, values, starts)
+        reached = target_and_gradient(self.compiled, ends)[0]
+        heights = float(self.blocks.rows[0]) * squared(moments.residual(ends)[0])
+        missed = ~(np.abs(reached - values) <= 1e-3 * self.unit)
+        held = self.compiled.target_parameter
+        if held is not None:
+            missed |= (values < self.compiled.lower[held]) | (values > self.compiled.upper[held])
+        return np.where(missed | ~np.isfinite(heights), np.inf, heights), ends
+
+    def _search(self, moments: WeightedMoments | UpdatedMoments, values: Array, starts: Array) -> Array:
         """θ (D, B) from these starts: a parameter is held exactly, any other target by a stiff residual."""
         bounds = (self.compiled.lower, self.compiled.upper)
         lower, upper = (np.repeat(bound[:, None], len(values), axis=1) for bound in bounds)
@@ -108,9 +128,10 @@ class _Criterion:
             lower[self.compiled.target_parameter] = upper[self.compiled.target_parameter] = values
         return self._end(problem, starts, lower, upper)
 
-    def settle(self, moments: WeightedMoments | UpdatedMoments, starts: Array) -> Array:
-        """The same with the target left free: the minima of Q itself."""
-        return self._end(moments, starts, self.compiled.lower, self.compiled.upper)
+    def settle(self, starts: Array) -> Array:
+        """θ (D, B) with the target left free: the minima of Q itself."""
+        bounds = (self.compiled.lower, self.compiled.upper)
+        return self._end(UpdatedMoments(self.blocks), self._end(self.steady, starts, *bounds), *bounds)
 
     def _end(self, problem: Problem, starts: Array, lower: Array, upper: Array) -> Array:
         noise = np.full(starts.shape[1], self.noise)
@@ -128,22 +149,18 @@ def confidence_set(
     if not math.isfinite(centre):
         return ConfidenceSet(level, ((-math.inf, math.inf),))
     unit = stderr if math.isfinite(stderr) and stderr > 0 else max(abs(centre), 1.0)
-    criterion = _Criterion(compiled, blocks, unit, math.sqrt(degrees / float(blocks.rows[0])))
+    threshold = float(chdtri(degrees, 1.0 - level))
+    noise = math.sqrt(degrees / float(blocks.rows[0]))
+    steady = WeightedMoments(blocks, efficient_weight(blocks, theta))
+    criterion = _Criterion(compiled, blocks, unit, noise, threshold, steady)
     direction = _direction(inference)
     reach = math.asinh(FAR)
     values = centre + unit * np.sinh(np.linspace(-reach, reach, GRID))
-    starts = theta + direction[:, None] * (values - centre)
-    heights, ends = criterion(values, starts)
-    # Far from θ̂ the updated objective is flat, and only a weight that does not move leads back.
-    steady = WeightedMoments(blocks, efficient_weight(blocks, theta))
-    heights, ends = _lower(criterion, values, heights, ends, criterion.search(steady, values, starts))
-    for order in (slice(None), slice(None, None, -1)):  # from the left, then from the right
-        heights, ends = _from_neighbours(criterion, values[order], heights[order], ends[:, order], direction)
-        heights, ends = heights[order], ends[:, order]
-    threshold = float(chdtri(degrees, 1.0 - level))
-    line = _with_minima(criterion, steady, values, heights, ends, threshold)
-    line = _with_maxima(criterion, *line, direction, threshold)
-    return ConfidenceSet(level, _segments(criterion, *line, threshold))
+    heights, ends = criterion(values, theta + direction[:, None] * (values - centre))
+    _spread(criterion, values, heights, ends)
+    line = _with_minima(criterion, values, heights, ends)
+    line = _with_maxima(criterion, *line, direction)
+    return ConfidenceSet(level, _segments(criterion, *line))
 
 
 def _direction(inference: Inference) -> Array:
@@ -162,24 +179,32 @@ def _direction(inference: Inference) -> Array:
     return np.asarray(tilt / change) if change > 0 and np.isfinite(tilt).all() else np.zeros_like(tilt)
 
 
-def _from_neighbours(
-    criterion: _Criterion, values: Array, heights: Array, ends: Array, direction: Array
-) -> tuple[Array, Array]:
-    """Try again from where the search for the value before ended: a lower minimum spreads along the line."""
-    starts = ends.copy()
-    starts[:, 1:] = ends[:, :-1] + direction[:, None] * np.diff(values)
-    return _lower(criterion, values, heights, ends, starts)
+def _spread(criterion: _Criterion, values: Array, heights: Array, ends: Array) -> None:
+    """Try points outside the set from their neighbours inside, in place, until none of them joins."""
+    tried = np.zeros((2, len(values)), dtype=bool)
+    while True:
+        inside = heights <= criterion.threshold
+        right, left = np.zeros_like(tried)
+        right[1:], left[:-1] = inside[:-1], inside[1:]
+        fresh = np.stack([right, left]) & ~inside & ~tried
+        if not fresh.any():
+            return
+        tried |= fresh
+        side, points = np.nonzero(fresh)
+        again, other = criterion(values[points], ends[:, points - 1 + 2 * side])
+        for k, height, end in zip(points, again, other.T, strict=True):
+            if height < heights[k]:
+                heights[k], ends[:, k] = height, end
 
 
-def _with_minima(
-    criterion: _Criterion, steady: WeightedMoments, values: Array, heights: Array, ends: Array, threshold: float
-) -> tuple[Array, Array, Array]:
+def _with_minima(criterion: _Criterion, values: Array, heights: Array, ends: Array) -> tuple[Array, Array, Array]:
     """Add the minima of Q that the grid only shows as dips: an island of the set can be narrower than a step."""
+    threshold = criterion.threshold
     dips = (heights[1:-1] <= heights[:-2]) & (heights[1:-1] <= heights[2:]) & (heights[1:-1] > threshold)
     starts = ends[:, 1 + np.flatnonzero(dips & np.isfinite(heights[1:-1]))]
     if not starts.size:
         return values, heights, ends
-    found = criterion.settle(UpdatedMoments(criterion.blocks), criterion.settle(steady, starts))
+    found = criterion.settle(starts)
     places = target_and_gradient(criterion.compiled, found)[0]
     again, found = criterion(places, found)
     inside = np.isfinite(places) & (again <= threshold)
@@ -190,7 +215,7 @@ def _with_minima(
 
 
 def _with_maxima(
-    criterion: _Criterion, values: Array, heights: Array, ends: Array, direction: Array, threshold: float
+    criterion: _Criterion, values: Array, heights: Array, ends: Array, direction: Array
 ) -> tuple[Array, Array, Array]:
     """Add points of excluded stretches that lie between two neighbours inside the set: with a weak instrument the
     standard error, and so the grid, can be far wider than what the data exclude.
@@ -204,7 +229,7 @@ def _with_maxima(
         little = 1e-4 * gap
         return height, found, criterion(points + little, found + direction[:, None] * little)[0] > height
 
-    gaps = np.diff(values)
+    gaps, threshold = np.diff(values), criterion.threshold
     inward = climbs(values[:-1], ends[:, :-1], gaps)[2] & climbs(values[1:], ends[:, 1:], -gaps)[2]
     some = np.flatnonzero((heights[:-1] <= threshold) & (heights[1:] <= threshold) & inward)
     if not some.size:
@@ -226,40 +251,28 @@ def _with_maxima(
     return values[order], heights[order], np.hstack([ends, found[:, kept]])[:, order]
 
 
-def _lower(
-    criterion: _Criterion, values: Array, heights: Array, ends: Array, starts: Array
-) -> tuple[Array, Array]:
-    """Whichever is lower: what was found before, or what these starts lead to."""
-    again, other = criterion(values, starts)
-    wins = again < heights
-    return np.where(wins, again, heights), np.where(wins, other, ends)
-
-
-def _segments(
-    criterion: _Criterion, values: Array, heights: Array, ends: Array, threshold: float
-) -> tuple[tuple[float, float], ...]:
-    inside = heights <= threshold
+def _segments(criterion: _Criterion, values: Array, heights: Array, ends: Array) -> tuple[tuple[float, float], ...]:
+    inside = heights <= criterion.threshold
     if not inside.any():
         return ()
     flips = np.flatnonzero(inside[1:] != inside[:-1])
-    borders = _refine(criterion, values, heights, ends, flips, threshold).tolist()
+    borders = _refine(criterion, values, heights, ends, flips).tolist()
     points = ([-math.inf] if inside[0] else []) + borders + ([math.inf] if inside[-1] else [])
     return tuple(zip(points[::2], points[1::2], strict=True))
 
 
-def _refine(
-    criterion: _Criterion, values: Array, heights: Array, ends: Array, flips: Integers, threshold: float
-) -> Array:
+def _refine(criterion: _Criterion, values: Array, heights: Array, ends: Array, flips: Integers) -> Array:
     """Where the criterion crosses the threshold between grid points k and k + 1: the Illinois rule, all at once."""
+    threshold = criterion.threshold
     low, high = values[flips].copy(), values[flips + 1].copy()
     below, above = heights[flips] - threshold, heights[flips + 1] - threshold
     starts = np.where(below <= 0, ends[:, flips], ends[:, flips + 1])
-    point = 0.5 * (low + high)
+    point = np.full(len(flips), np.nan)
     for _ in range(100 if flips.size else 0):
         straight = low - below * (high - low) / (above - below)
         safe = np.isfinite(straight) & (straight > low) & (straight < high)
         last, point = point, np.where(safe, straight, 0.5 * (low + high))
-        height, starts = criterion(point, starts)
+        height, starts = criterion.near(point, starts)
         height -= threshold
         left = (height <= 0) == (below <= 0)
         # halving the value at the end that stays makes the chord move on: superlinear and never stuck

@@ -75,6 +75,8 @@ def solve(problem: Problem) -> Design:
     reference = spread(problem.total, lower, upper)
     free = max(problem.total - float(lower.sum()), 0.0)
     roots = padded(problem.roots, dimension)
+    if not np.isfinite(roots).all():
+        raise AllocationError("the information of a source must be finite; this one has NaN or infinite entries")
     if not gradient.any():
         return Design(reference, 0.0, 0.0, np.zeros(dimension))
     room = upper - lower
@@ -89,7 +91,7 @@ def solve(problem: Problem) -> Design:
     square = frame.scale**2
     # u solves M(x)u = ∇f up to its length, which is fixed by ∇fᵀu = value.
     length = value / float(frame.gradient @ u) * frame.scale
-    return Design(money, value * square, min(bound, value) * square, frame.transform @ u * length)
+    return Design(money, value * square, bound * square, frame.transform @ u * length)
 
 
 def _checked(problem: Problem) -> tuple[Array, Array, Array]:

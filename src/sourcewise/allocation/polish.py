@@ -17,8 +17,6 @@ from sourcewise.allocation.columns import Iterate
 from sourcewise.allocation.frame import Frame, feasible
 from sourcewise.numerics.linalg import Array
 
-Bools = NDArray[np.bool_]
-
 ROUNDS = 20
 STEPS = 30
 UPDATES = 300

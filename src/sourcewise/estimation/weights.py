@@ -28,7 +28,8 @@ class Weight:
 
     def apply(self, parts: Sequence[Array]) -> Array:
         """U x for x given by block, (M_b, ..., B), stacked to (R, ..., B)."""
-        return np.concatenate([matmul(root, part) for root, part in zip(self.roots, parts, strict=True)])
+        white = [matmul(root, part) for root, part in zip(self.roots, parts, strict=True)]
+        return white[0] if len(white) == 1 else np.concatenate(white)
 
 
 def efficient_weight(blocks: Blocks, theta: Array, ridge: float = 0.0) -> Weight:

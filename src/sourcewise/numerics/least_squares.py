@@ -135,10 +135,10 @@ def _narrow(state: _State, problem: Problem, keep: Bools) -> tuple[_State, Probl
 
 def _step(state: _State) -> tuple[Array, Array]:
     """The (damped) Gauss–Newton step (D, B) and the size of the undamped change of the residual (B,)."""
-    columns = state.jacobian.swapaxes(0, 1).copy()
+    columns = state.jacobian.swapaxes(0, 1)
     pinned = _pinned(state, columns)
     if pinned.any():
-        columns *= ~pinned[:, None]
+        columns = columns * ~pinned[:, None]
     triangle = orthogonalize(columns)
     state.scale = np.maximum(state.scale, triangle.lengths)
     shadow = np.einsum("drb,rb->db", triangle.basis, state.residual)

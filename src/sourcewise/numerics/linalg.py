@@ -81,7 +81,7 @@ def orthogonalize(rows: Array, tolerance: float = DEPENDENT) -> Triangle:
         if found is not None:
             return found
     work = rows.copy()
-    length = np.sqrt(np.einsum("rkb,rkb->rb", rows, rows))
+    length = np.sqrt(np.einsum("rkb,rkb->rb", work, work))
     lower = np.zeros((count, count, batch))
     kept = np.zeros((count, batch), dtype=bool)
     pivots = np.zeros((count, batch))
