@@ -4,6 +4,8 @@ from sourcewise._version import __version__
 from sourcewise.allocation.allocate import Allocation, allocate, variance
 from sourcewise.errors import AllocationError, DataError, EstimationError, ExpressionError, SourcewiseError, StudyError
 from sourcewise.fit import fit
+from sourcewise.orders import Order, next_order
+from sourcewise.policies import ETC, ETG, Fixed, Schedule
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
 from sourcewise.spec.study import Moment, Parameter, Source, Study
@@ -16,14 +18,19 @@ __all__ = [
     "AllocationError",
     "ConfidenceSet",
     "DataError",
+    "ETC",
+    "ETG",
     "Estimate",
     "EstimationError",
     "ExpressionError",
     "Fit",
+    "Fixed",
     "Moment",
+    "Order",
     "OveridTest",
     "Parameter",
     "Rows",
+    "Schedule",
     "Source",
     "SourcewiseError",
     "Statistics",
@@ -32,6 +39,7 @@ __all__ = [
     "__version__",
     "allocate",
     "fit",
+    "next_order",
     "summarize",
     "variance",
 ]

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.allocation.projection import nearest_by_money, nearest_by_rows
+from sourcewise.allocation.projection import nearest_by_budget, nearest_by_rows
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
 from sourcewise.spec.study import Study
@@ -38,7 +38,7 @@ class Schedule:
     exponent: float
 
     def batch(self, horizon: float) -> float:
-        return min(1.0, self.factor * horizon ** (self.exponent - 1.0))
+        return float(min(1.0, self.factor * horizon ** (self.exponent - 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,11 @@ class Position:
     @property
     def left(self) -> Array:
         return np.maximum(self.budget - self.spent, 0.0)
+
+    @property
+    def cheapest(self) -> Array:
+        """Price of the cheapest row that can still be had (B,); infinite when there is none."""
+        return np.asarray(np.where(self.room >= 1.0, self.costs[:, None], np.inf).min(axis=0))
 
     @property
     def room(self) -> Array:
@@ -142,12 +147,12 @@ class ETG:
         """Up to the next mark that has not been reached."""
         if self.per == "rows":
             return self._by_rows(position)
-        done = position.spent / position.budget
         marks = np.array(self.marks(float(position.budget[0])))
-        index = np.minimum(np.searchsorted(marks * (1 - 1e-9), done, side="right"), len(marks) - 1)
-        money = np.clip(marks[index] * position.budget - position.spent, 0.0, position.left)
-        # less than the cheapest row is no round: go on to the next mark
-        money = np.where(money < position.costs.min(), np.minimum(position.left, money), money)
+        due = marks[:, None] * position.budget - position.spent
+        # Money that buys no row makes no round: it is spent with the next one.
+        enough = due >= position.cheapest * (1 - 1e-9)
+        index = np.where(enough.any(axis=0), enough.argmax(axis=0), len(marks) - 1)
+        money = np.clip(due[index, np.arange(due.shape[1])], 0.0, position.left)
         return Round(money, np.full_like(money, np.nan), index == 0)
 
     def _by_rows(self, position: Position) -> Round:
@@ -176,7 +181,7 @@ def _marks(batch: float | Sequence[float]) -> tuple[float, ...]:
         if isinstance(batch, bool) or not 0 < batch <= 1:
             raise AllocationError(f"a batch is a share of the budget, above 0 and at most 1, not {batch!r}")
         count = max(1, math.ceil(1.0 / batch - 1e-9))
-        return tuple(min(1.0, batch * (k + 1)) for k in range(count - 1)) + (1.0,)
+        return (*(min(1.0, batch * (k + 1)) for k in range(count - 1)), 1.0)
     marks = tuple(float(mark) for mark in batch)
     rising = all(low < high for low, high in zip((0.0, *marks), marks, strict=False))
     if not marks or not rising or marks[-1] != 1.0:
@@ -184,15 +189,12 @@ def _marks(batch: float | Sequence[float]) -> tuple[float, ...]:
     return marks
 
 
-def desired_rows(policy: ETG, position: Position, step: Round, kappa: Array) -> Array:
-    """Rows (S, B), not yet whole, that bring the mix of all rows as near to `kappa` (S, B) as this round allows."""
+def desired_rows(policy: Policy, position: Position, step: Round, kappa: Array) -> Array:
+    """New rows (S, B), not yet whole, that bring the mix of all rows as near to `kappa` (S, B) as this round allows."""
     room = position.room
-    if policy.per == "rows":
-        wanted = nearest_by_rows(position.rows, step.rows, kappa, room)
-        price = position.costs @ wanted
-        affordable = price <= step.money
-        if affordable.all():
-            return wanted
-        by_money = nearest_by_money(position.rows, step.money, position.costs, kappa, room)
-        return np.where(affordable, wanted, by_money)
-    return nearest_by_money(position.rows, step.money, position.costs, kappa, room)
+    by_money = nearest_by_budget(kappa, position.rows, position.costs, step.money, room)
+    if not isinstance(policy, ETG) or policy.per == "budget":
+        return by_money
+    wanted = nearest_by_rows(kappa, position.rows, step.rows, room)
+    affordable = position.costs @ wanted <= step.money * (1 + 1e-12)
+    return np.where(affordable, wanted, by_money)

@@ -230,8 +230,9 @@ def _with_maxima(
         return height, found, criterion(points + little, found + direction[:, None] * little)[0] > height
 
     gaps, threshold = np.diff(values), criterion.threshold
-    inward = climbs(values[:-1], ends[:, :-1], gaps)[2] & climbs(values[1:], ends[:, 1:], -gaps)[2]
-    some = np.flatnonzero((heights[:-1] <= threshold) & (heights[1:] <= threshold) & inward)
+    some = np.flatnonzero((heights[:-1] <= threshold) & (heights[1:] <= threshold))
+    up = climbs(values[some], ends[:, some], gaps[some])[2]
+    some = some[up & climbs(values[some + 1], ends[:, some + 1], -gaps[some])[2]]
     if not some.size:
         return values, heights, ends
     low, high, starts = values[some], values[some + 1], ends[:, some]

@@ -80,4 +80,5 @@ def _suggestion(study: Study) -> str:
         return "All sources together do not identify it either: add a source or a moment that bears on the target."
     least = max(needed_rows(study, useful).values())
     cost = sum(least * study.sources[name].cost for name in useful)
-    return f"The smallest equal first round that would do is {least} rows of each source, at a cost of {cost:g}."
+    rows = "1 row" if least == 1 else f"{least} rows"
+    return f"The smallest equal first round that would do is {rows} of each source, at a cost of {cost:g}."

@@ -55,7 +55,7 @@ def population(blocks: Blocks, theta: Array) -> Population:
         slope[places] += part.rows * part.mean_and_slope(theta)[1]
         pairs[grid] += part.rows
         singles[places] += part.rows
-    seen = (pairs > 0).all(axis=-1)
+    seen = np.array((pairs > 0).all(axis=-1))
     omega = np.divide(omega, pairs, out=np.zeros_like(omega), where=pairs > 0)
     slope = np.divide(slope, singles[:, None], out=np.zeros_like(slope), where=singles[:, None] > 0)
     return Population(omega, slope, seen)

@@ -132,4 +132,4 @@ def _search(problem: PooledProblem, start: Array, free: np.ndarray) -> tuple[Arr
 def _feasible_near(problem: PooledProblem, money: Array) -> Array:
     """Money put right where the search left it a rounding error outside its bounds."""
     clipped = np.clip(money, problem.lower, problem.upper)
-    return clipped + (problem.total - clipped.sum()) * clipped / clipped.sum()
+    return np.asarray(clipped + (problem.total - clipped.sum()) * clipped / clipped.sum())

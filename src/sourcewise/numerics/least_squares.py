@@ -212,11 +212,11 @@ def _advance(
         better = objective < state.objective  # not <=: at the limit of rounding, steps of nothing would never end
         harmless = (fine | (flat & shrinking)) & (objective <= state.objective * (1 + 1e-9))
     accept = better | harmless
-    if accept.all():
-        state.theta, state.residual, state.jacobian, state.objective = trial, residual, jacobian, objective
-    else:
-        for name, new in (("theta", trial), ("residual", residual), ("jacobian", jacobian), ("objective", objective)):
-            setattr(state, name, np.where(accept, new, getattr(state, name)))
+    refused = np.flatnonzero(~accept)  # few: only these are copied back
+    for name, new in (("theta", trial), ("residual", residual), ("jacobian", jacobian), ("objective", objective)):
+        if refused.size:
+            new[..., refused] = getattr(state, name)[..., refused]
+        setattr(state, name, new)
     relaxed = np.where(state.damping > 1e-8, 0.1 * state.damping, 0.0)
     state.damping = np.where(accept, relaxed, np.maximum(10.0 * state.damping, 1e-3))
     stuck = state.damping > MAX_DAMPING

@@ -40,8 +40,8 @@ def matmul(left: Array, right: Array) -> Array:
     if left.shape[-1] == 1:
         return np.tensordot(left[..., 0], right, 1)
     out = np.zeros((left.shape[0], *right.shape[1:]))
-    for i, filled in enumerate(left.any(axis=-1)):
-        places = np.flatnonzero(filled)
+    for i, row in enumerate(left):
+        places = np.flatnonzero(row.any(axis=-1))
         if places.size:  # a triangular root is half zeros, the identity nearly all
             run = slice(places[0], places[-1] + 1)
             np.einsum("jb,j...b->...b", left[i, run], right[run], out=out[i])

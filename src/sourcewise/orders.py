@@ -1,0 +1,159 @@
+"""One campaign's next order: what a policy asks for now, in whole rows, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sourcewise.allocation.allocate import Allocation, allocate
+from sourcewise.allocation.firstround import check_first_round
+from sourcewise.allocation.market import Market
+from sourcewise.allocation.objective import objective_of
+from sourcewise.allocation.rounding import whole_rows
+from sourcewise.errors import AllocationError
+from sourcewise.numerics.linalg import Array
+from sourcewise.policies import ETG, Fixed, Policy, Position, Round, desired_rows
+from sourcewise.results import Fit
+from sourcewise.spec.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Rows to ask of each source next, what they cost, the ratio of all rows aimed at, and the reason in words."""
+
+    rows: Mapping[str, int]
+    cost: float
+    target: Mapping[str, float]
+    explores: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    kappa: Array
+    reason: str
+    best: Allocation | None = None
+
+
+def next_order(
+    study: Study,
+    policy: Policy,
+    *,
+    budget: float,
+    rows: Mapping[str, int],
+    fit: Fit | None = None,
+    spent: float | None = None,
+    last_target: Mapping[str, float] | None = None,
+) -> Order | None:
+    """The next order of a campaign, or None when the money that is left buys no row.
+
+    rows: what has been collected, by source; spent: what it cost, if not the study's prices.
+    fit: the estimate from these rows; a policy needs it once it has explored. If it is missing or failed, the order
+        follows `last_target`, the ratio that an earlier order aimed at, or else asks equally, and says so.
+    """
+    position = _position(study, budget, rows, spent)
+    step = policy.next_round(position)
+    aim = _aim(study, policy, step, fit, last_target)
+    asked = _whole(policy, position, step, _wanted(study, policy, position, step, aim, fit))
+    if not asked.any():
+        return None
+    named = dict(zip(study.sources, map(int, asked), strict=True))
+    if not any(rows.values()):
+        check_first_round(study, named)
+    target = dict(zip(study.sources, aim.kappa.tolist(), strict=True))
+    return Order(
+        named, float(position.costs @ asked), target, bool(step.explores[0]), _reason(study, aim, position, asked, fit)
+    )
+
+
+def _position(study: Study, budget: float, rows: Mapping[str, int], spent: float | None) -> Position:
+    if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < math.inf:
+        raise AllocationError(f"a budget must be a finite number above 0, not {budget!r}")
+    unknown = set(rows) - set(study.sources)
+    if unknown:
+        raise AllocationError(f"rows name {', '.join(sorted(map(repr, unknown)))}, which the study does not have")
+    costs = np.array([source.cost for source in study.sources.values()])
+    capacity = np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
+    had = np.array([[float(rows.get(name, 0))] for name in study.sources])
+    paid = float(costs @ had[:, 0]) if spent is None else float(spent)
+    return Position(had, np.array([paid]), np.array([float(budget)]), costs, capacity)
+
+
+def _aim(
+    study: Study, policy: Policy, step: Round, fit: Fit | None, last_target: Mapping[str, float] | None
+) -> _Aim:
+    """The ratio of rows to head for. A failed estimate never stops a campaign."""
+    equal = np.full(len(study.sources), 1.0 / len(study.sources))
+    if isinstance(policy, Fixed):
+        return _Aim(policy.kappa(study), "The policy keeps a fixed ratio of rows.")
+    if step.explores[0]:
+        return _Aim(equal, "Exploring: equally many rows of every source, until the best mix can be estimated.")
+    trouble = "there is no estimate yet"
+    if fit is not None:
+        best = allocate(study, fit) if fit.converged and fit.target.identified else None
+        if best is not None and math.isfinite(best.variance):
+            return _Aim(np.array(list(best.kappa.values())), "", best)
+        trouble = "the target is not identified so far" if fit.converged else f"the last estimate {fit.status}"
+    if last_target is not None:
+        last = np.array([float(last_target.get(name, 0.0)) for name in study.sources])
+        return _Aim(last / last.sum(), f"The best mix is unknown ({trouble}), so the last one aimed at is kept.")
+    return _Aim(equal, f"The best mix is unknown ({trouble}), so every source gets equally many rows.")
+
+
+def _wanted(
+    study: Study, policy: Policy, position: Position, step: Round, aim: _Aim, fit: Fit | None
+) -> Array:
+    """New rows (S,), not yet whole."""
+    if isinstance(policy, ETG) and policy.aim == "variance" and aim.best is not None and fit is not None:
+        by_rows = policy.per == "rows"
+        prices = np.ones_like(position.costs) if by_rows else position.costs
+        had = position.rows[:, 0] * prices
+        new = float(step.rows[0] if by_rows else step.money[0])
+        limit = position.capacity * prices
+        total = min(float(had.sum()) + new, float(limit.sum()))
+        market = Market(tuple(study.sources), prices, total, had, limit, position.rows[:, 0])
+        money, _, _ = objective_of(study, fit, None).minimize(market)
+        return np.asarray(np.maximum(money - had, 0.0) / prices)
+    return desired_rows(policy, position, step, aim.kappa[:, None])[:, 0]
+
+
+def _whole(policy: Policy, position: Position, step: Round, wanted: Array) -> Array:
+    """Whole rows (S,): the round's number of rows where the policy counts rows, else as many as its money buys."""
+    room, money = position.room[:, 0], float(step.money[0])
+    if isinstance(policy, ETG) and policy.per == "rows":
+        counted = whole_rows(wanted, np.ones_like(wanted), float(step.rows[0]), room)
+        if position.costs @ counted <= money * (1 + 1e-9):
+            return counted.astype(float)
+    return whole_rows(wanted, position.costs, money, room).astype(float)
+
+
+def _reason(study: Study, aim: _Aim, position: Position, asked: Array, fit: Fit | None) -> str:
+    names = tuple(study.sources)
+    had = position.rows[:, 0]
+    parts = [aim.reason] if aim.reason else [f"Estimated best mix of rows: {_mix(names, aim.kappa)}."]
+    if had.any():
+        parts.append(f"So far: {_mix(names, had / had.sum())}.")
+    after = had + asked
+    parts.append(f"After this round: {_mix(names, after / after.sum())}.")
+    if aim.best is not None and fit is not None:
+        parts.append(_worth_now(study, aim.best, position, fit))
+        if aim.best.must_explore:
+            parts.append(f"Nothing is known yet of {', '.join(aim.best.must_explore)}: no row of it was ever seen.")
+    return " ".join(parts)
+
+
+def _worth_now(study: Study, best: Allocation, position: Position, fit: Fit) -> str:
+    """What more money buys at each source with the rows that there are, where 1 is what it buys in the best mix."""
+    money = position.rows[:, 0] * position.costs
+    limit = np.full_like(money, np.inf)
+    market = Market(tuple(study.sources), position.costs, float(money.sum()), money, limit, position.rows[:, 0])
+    gain = objective_of(study, fit, None).worth(market, money) * float(money.sum()) ** 2 / best.variance
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in zip(study.sources, gain, strict=True))
+    return f"With these rows, one more unit of money buys, relative to the best mix: {listed}."
+
+
+def _mix(names: tuple[str, ...], shares: Array) -> str:
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in zip(names, shares, strict=True))
