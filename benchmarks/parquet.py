@@ -67,7 +67,7 @@ def run(rows: int = ROWS) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.parquet")
         write(path, rows)
-        pairs = [(measured("read", path), measured("summarize", path)) for _ in range(2)]
+        pairs = [(measured("read", path), measured("summarize", path)) for _ in range(3)]
     reading = min(read for (read, _), _ in pairs)
     summing = min(total for _, (total, _) in pairs)
     peak = max(megabytes for _, (_, megabytes) in pairs)

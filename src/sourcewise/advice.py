@@ -72,14 +72,13 @@ def _identification(fit: Fit) -> Iterator[str]:
         )
     elif target.stderr <= NOTHING * abs(target.value):
         yield (
-            "The standard error is zero: the moments hold in every row, or the target has no slope at the estimate. "
-            "Do not trust it; look at the parameters, which may have run off to where the formulas are flat."
+            "The standard error is zero: the moments hold in every row (a perfect fit), or the target has no slope at "
+            "the estimate. Do not trust it; look at the parameters, which may have run off to where formulas are flat."
         )
     lost = [name for name, estimate in fit.parameters.items() if not estimate.identified]
     if lost and target.identified:
         yield (
-            f"Not identified, and reported without a standard error: {', '.join(lost)}. "
-            f"The target does not need them."
+            f"Not identified, and reported without a standard error: {', '.join(lost)}. The target does not need them."
         )
     for name, bound in fit.at_bounds.items():
         yield (
@@ -96,19 +95,17 @@ def _identification(fit: Fit) -> Iterator[str]:
 def _agreement(fit: Fit) -> Iterator[str]:
     test = fit.overid
     if test.df > 0 and test.pvalue < SUSPICIOUS:
-        worst = min(
-            ((one.pvalue, name) for name, one in test.by_source.items() if one.df > 0), default=(1.0, "")
-        )
-        blame = (
-            f" The disagreement is largest with source {worst[1]!r} (p = {worst[0]:.2g})." if worst[1] else ""
-        )
+        worst = min(((one.pvalue, name) for name, one in test.by_source.items() if one.df > 0), default=(1.0, ""))
+        blame = f" The disagreement is largest with source {worst[1]!r} (p = {worst[0]:.2g})." if worst[1] else ""
         yield f"The moments contradict each other (J test, p = {test.pvalue:.2g}); one of them may not hold.{blame}"
 
 
 def _data(fit: Fit) -> Iterator[str]:
     for name, lost in fit.dropped_directions.items():
         rows = fit.rows.get(name, sum(fit.rows.values()))
-        effect = "the estimate is unaffected" if rows > 2 * lost else "there are too few rows to estimate their variance"
+        effect = (
+            "the estimate is unaffected" if rows > 2 * lost else "there are too few rows to estimate their variance"
+        )
         if lost:
             yield (
                 f"{lost} of the moments of {name} depend on the others in these data and were left out of the weight; "

@@ -25,8 +25,8 @@ def strength(
     stderr: float,
 ) -> float:
     """How firmly the data hold the target: 1 / variance of log(standard error) through the slopes, per degree of
-    freedom. With weak instruments it is close to the robust first-stage F (1/strength exceeds 1/F by a few times 1/rows,
-    as the instruments are random here); unlike that it is defined for any moments and any target.
+    freedom. With weak instruments it is close to the robust first-stage F (1/strength exceeds 1/F by a few times
+    1/rows, as the instruments are random here); unlike that it is defined for any moments and any target.
 
     V = ∇fᵀ(GᵀWG)⁻¹∇f, so d log √V = −(pᵀ dG u − uᵀ d∇f)/V with u = (GᵀWG)⁻¹∇f and p = W G u. G moves with the
     data at fixed θ, and with θ̂.

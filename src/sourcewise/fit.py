@@ -85,16 +85,12 @@ def fit(
     return Fit(study, kept, described, compiled, blocks, found, inference, efficient)
 
 
-def _gather(
-    study: Study, compiled: CompiledStudy, data: Mapping[str, object], missing: Missing
-) -> dict[str, Any]:
+def _gather(study: Study, compiled: CompiledStudy, data: Mapping[str, object], missing: Missing) -> dict[str, Any]:
     if not isinstance(data, Mapping) or not data:
         raise DataError("fit needs data by source: {'name of a source': frame, path or Statistics, ...}")
     for name in data:
         if name not in study.sources:
-            raise DataError(
-                f"there is no source {name!r}; the study's sources are {', '.join(study.sources)}"
-            )
+            raise DataError(f"there is no source {name!r}; the study's sources are {', '.join(study.sources)}")
     used = {name: evidence_of(study, name, data[name], missing) for name in compiled.sources if name in data}
     if not used:
         raise DataError("none of the sources with data computes a moment of this study")
@@ -107,9 +103,7 @@ def _starting_values(compiled: CompiledStudy, start: Mapping[str, float] | None)
         raise EstimationError(f"start must give values by parameter, {{'alpha': 1.0}}, not {start!r}")
     for name, value in (start or {}).items():
         if name not in compiled.parameters:
-            raise EstimationError(
-                f"start names {name!r}; the parameters are {', '.join(compiled.parameters)}"
-            )
+            raise EstimationError(f"start names {name!r}; the parameters are {', '.join(compiled.parameters)}")
         k = compiled.parameters.index(name)
         number = isinstance(value, Real) and math.isfinite(value)
         if not number or not compiled.lower[k] <= value <= compiled.upper[k]:
@@ -154,12 +148,8 @@ def _check_combination(
     if ridge and not reweighted:
         raise EstimationError("ridge changes the weight of weights='two-step' and 'iterated' only")
     if first_weight is not None and (not isinstance(weights, str) or weights == "identity"):
-        raise EstimationError(
-            "first_weight is for weights that have a second step; pass the matrix itself as weights="
-        )
+        raise EstimationError("first_weight is for weights that have a second step; pass the matrix itself as weights=")
     if covariance == "windmeijer" and weights != "two-step":
-        raise EstimationError(
-            "covariance='windmeijer' corrects two-step estimates; it needs weights='two-step'"
-        )
+        raise EstimationError("covariance='windmeijer' corrects two-step estimates; it needs weights='two-step'")
     if centred and errors == "homoskedastic":
         raise EstimationError("centred=True has no meaning with errors='homoskedastic'; choose one of them")

@@ -53,11 +53,11 @@ def _gradient(random: np.random.Generator, roots: list[Array], dimension: int) -
     kind = random.random()
     if kind < 0.4:
         return random.standard_normal(dimension)
-    few = np.concatenate([roots[i] for i in random.integers(len(roots), size=1 if kind < 0.6 else 3)])
+    few: Array = np.concatenate([roots[i] for i in random.integers(len(roots), size=1 if kind < 0.6 else 3)])
     few = few[np.abs(few).sum(axis=1) > 0]
     if kind < 0.9 and len(few):
         return np.asarray(random.standard_normal(len(few)) @ few)
-    return np.eye(dimension)[random.integers(dimension)]
+    return np.asarray(np.eye(dimension)[random.integers(dimension)])
 
 
 def _limited(random: np.random.Generator, problem: Problem) -> Problem:

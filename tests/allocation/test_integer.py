@@ -61,7 +61,7 @@ def test_is_the_best_of_all_divisions(seed: int) -> None:
     size = int(random.integers(2, 5))
     problem = draw(seed, size, int(random.integers(2, 4)), 10.0, limits=True)
     # Every other time lots have a common divisor, so that some money cannot be spent.
-    lots = random.uniform(0.5, 3, size) if seed % 2 else random.integers(1, 4, size) * 0.75
+    lots: Array = np.asarray(random.uniform(0.5, 3, size) if seed % 2 else random.integers(1, 4, size) * 0.75)
     assert problem.lower is not None
     opening = np.where((random.random(size) < 0.6) & (problem.lower == 0), random.uniform(0, 4, size), 0.0)
     terms = Terms(lots, opening)

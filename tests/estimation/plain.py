@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +46,12 @@ class Plain:
         return [np.vstack(padded)]
 
     def variances(self, theta: Array) -> list[Array]:
-        return [
-            np.cov(table.T, bias=True).reshape(table.shape[1], -1) if self.centred else table.T @ table / len(table)
-            for table in self.tables(theta)
-        ]
+        return [self._variance(table) for table in self.tables(theta)]
+
+    def _variance(self, table: Array) -> Array:
+        if self.centred:
+            table = table - table.mean(axis=0)
+        return np.asarray(table.T @ table / len(table))
 
     def weights(self, theta: Array, ridge: float = 0.0) -> list[Array]:
         return [np.linalg.inv(omega + ridge * np.eye(len(omega))) for omega in self.variances(theta)]
@@ -109,6 +112,6 @@ class Plain:
 
 def minimum(residual: Callable[[Array], Array], start: Array) -> Array:
     """SciPy's least squares to its last digit, twice: it stops early near a flat bottom."""
-    options = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "x_scale": "jac", "jac": "3-point", "max_nfev": 2000}
-    once = least_squares(residual, start, **options)  # type: ignore[call-overload]
-    return np.asarray(least_squares(residual, once.x, **options).x)  # type: ignore[call-overload]
+    options: Any = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "x_scale": "jac", "jac": "3-point", "max_nfev": 2000}
+    once = least_squares(residual, start, **options)
+    return np.asarray(least_squares(residual, once.x, **options).x)

@@ -29,7 +29,9 @@ def agrees(fit: sw.Fit, theta: Array, covariance: Array) -> None:
     assert fit.converged
     np.testing.assert_allclose(values(fit), theta, rtol=ESTIMATE)
     spread = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose(fit.covariance / np.outer(spread, spread), covariance / np.outer(spread, spread), atol=STDERR)
+    np.testing.assert_allclose(
+        fit.covariance / np.outer(spread, spread), covariance / np.outer(spread, spread), atol=STDERR
+    )
 
 
 def fitted(problem: Problem, **options: Any) -> sw.Fit:

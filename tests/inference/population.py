@@ -38,9 +38,12 @@ def statistics(
     found = {}
     for name, share in shares.items():
         source = compile_source(study, name)
-        terms = np.stack([
-            math.prod((columns[atom] ** power for atom, power in term), start=np.ones(len(mass))) for term in source.terms
-        ])
+        terms = np.stack(
+            [
+                math.prod((columns[atom] ** power for atom, power in term), start=np.ones(len(mass)))
+                for term in source.terms
+            ]
+        )
         products = terms * mass @ terms.T
         products[0, 0] = 1.0
         n = round(ROWS * share)

@@ -111,15 +111,15 @@ def test_windmeijer_s_correction_is_the_published_formula() -> None:
     assert fit.target.value == pytest.approx(expected[0][0], rel=1e-9)
     assert fit.covariance == pytest.approx(expected[1], rel=1e-8)
     # with two parameters, in other units
-    study = sw.Study(
-        [f"{z}*(y - b*x - c*z0)" for z in INSTRUMENTS], "b", {"s": sw.Source([*INSTRUMENTS, "x", "y"])}
-    )
+    study = sw.Study([f"{z}*(y - b*x - c*z0)" for z in INSTRUMENTS], "b", {"s": sw.Source([*INSTRUMENTS, "x", "y"])})
     scaled = {**frame, "x": 1e3 * x}
     expected = windmeijer(Z, np.column_stack([1e3 * x, Z[:, 0]]), y)
     fit = sw.fit(study, {"s": scaled}, covariance="windmeijer")
     np.testing.assert_allclose(values(fit), expected[0], rtol=1e-9)
     spread = np.sqrt(np.diag(expected[1]))
-    np.testing.assert_allclose(fit.covariance / np.outer(spread, spread), expected[1] / np.outer(spread, spread), atol=1e-8)
+    np.testing.assert_allclose(
+        fit.covariance / np.outer(spread, spread), expected[1] / np.outer(spread, spread), atol=1e-8
+    )
 
 
 def test_windmeijer_s_correction_works_when_pooled_and_stacked() -> None:
@@ -132,12 +132,11 @@ def test_windmeijer_s_correction_works_when_pooled_and_stacked() -> None:
     data = {"a": {"z": z[0], "x": z[0] + random.normal(size=90)}, "b": {"z": z[1], "y": z[1] + random.normal(size=90)}}
     for stacking in ("stacked", "pooled"):
         plain, corrected = (
-            sw.fit(study, data, stacking=stacking, covariance=kind).target.stderr  # type: ignore[arg-type]
-            for kind in ("model", "windmeijer")
+            sw.fit(study, data, stacking=stacking, covariance=kind).target.stderr for kind in ("model", "windmeijer")
         )
         assert corrected == pytest.approx(plain, rel=1e-9)
         over = [
-            sw.fit(PROBLEMS["product"].study, PROBLEMS["product"].data, stacking=stacking, covariance=kind)  # type: ignore[arg-type]
+            sw.fit(PROBLEMS["product"].study, PROBLEMS["product"].data, stacking=stacking, covariance=kind)
             for kind in ("robust", "windmeijer")
         ]
         assert over[1].target.stderr != over[0].target.stderr

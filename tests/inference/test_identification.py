@@ -31,10 +31,10 @@ def test_a_target_stands_although_nuisance_parameters_do_not() -> None:
     """
     study = sw.Study(
         [
-            sw.Moment("z*z - vz1", "a", "z in a"),
+            sw.Moment("z*z - vz1", ("a",), "z in a"),
             "z*x - alpha*vz1",
             "x*x - (alpha**2*vz1 + vx)",
-            sw.Moment("z*z - vz2", "b", "z in b"),
+            sw.Moment("z*z - vz2", ("b",), "z in b"),
             "z*y - alpha*beta*vz2",
             "y*y - (alpha**2*beta**2*vz2 + beta**2*vx + 2*beta*cov + vy)",
         ],
@@ -115,7 +115,7 @@ def test_a_perfect_fit_is_not_called_unidentified() -> None:
     fit = sw.fit(study, {"s": {"x": x, "y": 2 * x + 1}})
     assert fit.target.value == pytest.approx(2.0, rel=1e-12)
     assert not math.isfinite(fit.target.stderr) or fit.target.stderr < 1e-12
-    assert any("perfect fit" in line or "standard error is zero" in line for line in fit.advice)
+    assert any("perfect fit" in line for line in fit.advice)
     assert not any("not identified" in line for line in fit.advice)
 
 

@@ -17,9 +17,7 @@ from estimation.plain import Array
 
 ONE = sw.Study(["z*(y - b*x)"], "b", {"s": sw.Source("z x y")})
 RATIO = sw.Study(["z*(x - alpha*z)", "z*(y - gamma*z)"], "gamma/alpha", {"a": sw.Source("z x"), "b": sw.Source("z y")})
-CHAIN = sw.Study(
-    ["z*(x - alpha*z)", "z*(y - alpha*beta*z)"], "beta", {"a": sw.Source("z x"), "b": sw.Source("z y")}
-)
+CHAIN = sw.Study(["z*(x - alpha*z)", "z*(y - alpha*beta*z)"], "beta", {"a": sw.Source("z x"), "b": sw.Source("z y")})
 
 
 def rows(strength: float, seed: int = 1, size: int = 200, effect: float = 1.0) -> dict[str, Array]:
@@ -117,7 +115,9 @@ def profiled(data: dict[str, dict[str, Array]], ratio: float) -> float:
 
     grid = np.linspace(-3, 3, 601)
     best = grid[np.argmin([total(alpha) for alpha in grid])]
-    return float(minimize_scalar(total, bounds=(best - 0.01, best + 0.01), method="bounded", options={"xatol": 1e-11}).fun)
+    return float(
+        minimize_scalar(total, bounds=(best - 0.01, best + 0.01), method="bounded", options={"xatol": 1e-11}).fun
+    )
 
 
 @pytest.mark.parametrize("study", [RATIO, CHAIN], ids=["gamma/alpha", "beta"])

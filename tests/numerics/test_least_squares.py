@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -17,7 +17,8 @@ from scipy.optimize import approx_fprime, least_squares
 from sourcewise.numerics.least_squares import Search, minimize
 from sourcewise.numerics.linalg import Array
 
-Residual = Callable[[Array], Array]
+Complex = Any
+"""Complex arrays; the formulas take real ones as well."""
 UNBOUNDED = np.inf
 
 
@@ -26,7 +27,7 @@ class Test:
     """One formula for r (R,) with data (P, B) that may differ from problem to problem; slopes by the complex step."""
 
     __test__ = False
-    formula: Callable[[NDArray[np.complex128], Array], list[NDArray[np.complex128]]]
+    formula: Callable[[Complex, Array], list[Complex]]
     data: Array
 
     def residual(self, theta: Array) -> tuple[Array, Array]:
@@ -44,7 +45,7 @@ class Test:
 
 
 def run(
-    formula: Callable[..., list[NDArray[np.complex128]]],
+    formula: Callable[..., list[Complex]],
     start: Array,
     data: Array | None = None,
     lower: Array | float = -UNBOUNDED,
@@ -57,16 +58,19 @@ def run(
     data = np.zeros((1, batch)) if data is None else data
     low, high = (np.broadcast_to(np.asarray(bound, dtype=float), len(start)) for bound in (lower, upper))
     sizes = np.full(batch, noise)
-    return minimize(
-        Test(formula, data), start, lower=low, upper=high, noise=sizes, max_iterations=max_iterations
-    )
+    return minimize(Test(formula, data), start, lower=low, upper=high, noise=sizes, max_iterations=max_iterations)
 
 
-def rosenbrock(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+def plain(formula: Callable[..., list[Complex]], data: Array | None = None) -> Callable[[Array], Array]:
+    """The residual as SciPy wants it."""
+    return lambda theta: np.array(formula(theta, np.zeros(1) if data is None else data), dtype=float)
+
+
+def rosenbrock(t: Complex, _: Array) -> list[Complex]:
     return [10 * (t[1] - t[0] ** 2), 1 - t[0]]
 
 
-def wood(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+def wood(t: Complex, _: Array) -> list[Complex]:
     return [
         10 * (t[1] - t[0] ** 2),
         1 - t[0],
@@ -77,11 +81,11 @@ def wood(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
     ]
 
 
-def powell(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+def powell(t: Complex, _: Array) -> list[Complex]:
     return [t[0] + 10 * t[1], np.sqrt(5) * (t[2] - t[3]), (t[1] - 2 * t[2]) ** 2, np.sqrt(10) * (t[0] - t[3]) ** 2]
 
 
-def helical(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+def helical(t: Complex, _: Array) -> list[Complex]:
     turn = np.arctan(t[1] / t[0]) / (2 * np.pi) + np.where(t[0].real < 0, 0.5, 0.0)
     return [10 * (t[2] - 10 * turn), 10 * (np.sqrt(t[0] ** 2 + t[1] ** 2) - 1), t[2]]
 
@@ -95,7 +99,7 @@ CLASSICS = {
 
 @pytest.mark.parametrize(("formula", "start", "truth"), CLASSICS.values(), ids=CLASSICS)
 def test_classics_end_where_they_should(
-    formula: Callable[..., list[NDArray[np.complex128]]], start: list[float], truth: list[float]
+    formula: Callable[..., list[Complex]], start: list[float], truth: list[float]
 ) -> None:
     """Zero residuals: the last Gauss–Newton steps are quadratic, and 1e-9 is far above where they end."""
     found = run(formula, np.array(start))
@@ -118,12 +122,12 @@ def test_residuals_that_do_not_vanish_agree_with_scipy() -> None:
     As many residuals as parameters and no root: the Jacobian is singular there, so that no verdict is asked for.
     """
 
-    def freudenstein(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+    def freudenstein(t: Complex, _: Array) -> list[Complex]:
         return [-13 + t[0] + ((5 - t[1]) * t[1] - 2) * t[1], -29 + t[0] + ((t[1] + 1) * t[1] - 14) * t[1]]
 
     found = run(freudenstein, np.array([0.5, -2.0]))
     other = least_squares(
-        lambda t: [float(part) for part in freudenstein(t, np.zeros(1))],
+        plain(freudenstein),
         [0.5, -2.0],
         xtol=1e-15,
         ftol=1e-15,
@@ -134,7 +138,7 @@ def test_residuals_that_do_not_vanish_agree_with_scipy() -> None:
     np.testing.assert_allclose(found.theta[:, 0], other.x, rtol=1e-6)
 
 
-def exponential(t: NDArray[np.complex128], data: Array) -> list[NDArray[np.complex128]]:
+def exponential(t: Complex, data: Array) -> list[Complex]:
     times = np.linspace(0.0, 2.0, len(data))
     return [row - t[0] * np.exp(-t[1] * time) for row, time in zip(data, times, strict=True)]
 
@@ -156,11 +160,9 @@ def test_a_batch_of_unequal_difficulty_is_a_loop_and_agrees_with_scipy() -> None
     for b in range(9):
         alone = run(exponential, start[:, b], data[:, b : b + 1], noise=0.05)
         np.testing.assert_allclose(alone.theta[:, 0], together.theta[:, b], rtol=1e-9)
-
-        def residual(t: Array, b: int = b) -> list[float]:
-            return [float(part) for part in exponential(t, data[:, b])]
-
-        other = least_squares(residual, [1.0, 1.0], x_scale="jac", xtol=1e-14, ftol=1e-14, gtol=1e-14)
+        other = least_squares(
+            plain(exponential, data[:, b]), [1.0, 1.0], x_scale="jac", xtol=1e-14, ftol=1e-14, gtol=1e-14
+        )
         np.testing.assert_allclose(together.theta[:, b], other.x, rtol=1e-6)
         assert together.objective[b] <= 2 * other.cost * (1 + 1e-10)
 
@@ -169,7 +171,7 @@ def test_an_optimum_at_a_bound_agrees_with_scipy() -> None:
     lower, upper = np.array([-UNBOUNDED, 1.5]), np.array([0.9, UNBOUNDED])
     found = run(rosenbrock, np.array([-1.2, 2.0]), lower=lower, upper=upper)
     other = least_squares(
-        lambda t: [float(part) for part in rosenbrock(t, np.zeros(1))],
+        plain(rosenbrock),
         [-1.2, 2.0],
         bounds=(lower, upper),
         xtol=1e-15,
@@ -191,7 +193,7 @@ def test_a_start_outside_the_bounds_is_brought_in_and_a_parameter_may_be_held() 
 def test_a_region_without_values_is_left_by_shorter_steps() -> None:
     """The first full step from 0.1 would go to log(−…); damping brings it back."""
 
-    def logarithm(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+    def logarithm(t: Complex, _: Array) -> list[Complex]:
         return [np.where(t[0].real > 0, np.log(t[0]), np.nan) - np.log(0.5 + 0j)]
 
     for start in (0.1, 3.0, 50.0):
@@ -201,7 +203,7 @@ def test_a_region_without_values_is_left_by_shorter_steps() -> None:
 
 
 def test_a_start_without_values_is_reported_and_does_not_disturb_the_others() -> None:
-    def root(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+    def root(t: Complex, _: Array) -> list[Complex]:
         return [np.where(t[0].real > 0, np.sqrt(t[0]), np.nan) - 2.0]
 
     found = run(root, np.array([[-1.0, 1.0]]))
@@ -213,7 +215,7 @@ def test_a_start_without_values_is_reported_and_does_not_disturb_the_others() ->
 def test_an_undetermined_parameter_costs_nothing_and_hardly_moves() -> None:
     """Only the product is seen, and the third parameter not at all."""
 
-    def product(t: NDArray[np.complex128], _: Array) -> list[NDArray[np.complex128]]:
+    def product(t: Complex, _: Array) -> list[Complex]:
         return [t[0] * t[1] - 6.0, 2 * (t[0] * t[1] - 6.0) + 0 * t[2]]
 
     found = run(product, np.array([1.0, 1.0, 7.0]))
@@ -234,7 +236,7 @@ def test_units_do_not_matter() -> None:
     """Parameters and residuals in other units: the same path, up to rounding."""
     scale, size = np.array([1e-9, 1e7]), 1e-6
 
-    def other_units(t: NDArray[np.complex128], data: Array) -> list[NDArray[np.complex128]]:
+    def other_units(t: Complex, data: Array) -> list[Complex]:
         return [size * part for part in rosenbrock(t / scale[:, None], data)]
 
     plain = run(rosenbrock, np.array([-1.2, 1.0]))
@@ -248,5 +250,5 @@ def test_the_slopes_of_these_tests_are_right() -> None:
     for formula, size in ((rosenbrock, 2), (wood, 4), (powell, 4), (helical, 3)):
         problem = Test(formula, np.zeros((1, 1)))
         slopes = problem.residual(point[:size, None])[1][..., 0]
-        approximate = approx_fprime(point[:size], lambda t, p=problem: p.residual(t[:, None])[0][:, 0], 1e-7)
+        approximate = approx_fprime(point[:size], plain(formula), 1e-7)
         np.testing.assert_allclose(slopes, approximate, rtol=1e-4, atol=1e-4)

@@ -136,9 +136,7 @@ def test_products_of_batches_broadcast(left: int, right: int) -> None:
     random = np.random.default_rng(8)
     a, b = random.normal(size=(3, 5, left)), random.normal(size=(5, 2, 6, right))
     shape = max(left, right)
-    expected = np.einsum(
-        "ijb,jklb->iklb", np.broadcast_to(a, (3, 5, shape)), np.broadcast_to(b, (5, 2, 6, shape))
-    )
+    expected = np.einsum("ijb,jklb->iklb", np.broadcast_to(a, (3, 5, shape)), np.broadcast_to(b, (5, 2, 6, shape)))
     np.testing.assert_allclose(matmul(a, b), expected, atol=1e-13)
 
 

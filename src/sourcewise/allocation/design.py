@@ -60,8 +60,8 @@ class Design:
 
     @property
     def gap(self) -> float:
-        """(value − bound)/value: the certified relative distance from the best possible."""
-        return max(0.0, (self.value - self.bound) / self.value) if self.identified and self.value > 0 else 0.0
+        """|value − bound|/value: the certified relative distance from the best possible, rounding errors included."""
+        return abs(self.value - self.bound) / self.value if self.identified and self.value > 0 else 0.0
 
     @property
     def exact(self) -> bool:

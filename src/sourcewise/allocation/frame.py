@@ -13,7 +13,7 @@ import numpy as np
 
 from sourcewise.numerics.linalg import Array
 
-DEPENDENT = 1e-9
+DEPENDENT = 1e-8
 """Directions with less than this fraction of the largest information (as a root, columns of length 1) are noise."""
 
 OUTSIDE = 1e-7

@@ -26,13 +26,13 @@ STEPS = 100
 def simplex(points: Array, total: ArrayLike = 1.0, caps: ArrayLike = np.inf) -> Array:
     """The nearest x (S, B) with Σ x = total (B,) and 0 ≤ x ≤ caps; x = caps where they leave room for no more."""
     points = np.asarray(points, dtype=float)
-    return np.clip(points - _level(points, np.asarray(total, dtype=float), np.asarray(caps, dtype=float)), 0.0, caps)
+    within = np.minimum(np.asarray(caps, dtype=float), np.asarray(total, dtype=float)) + np.zeros_like(points)
+    return np.clip(points - _level(points, np.asarray(total, dtype=float), within), 0.0, within)
 
 
 def _level(points: Array, total: Array, caps: Array) -> Array:
-    """τ (B,) with Σ clip(points − τ, 0, caps) = total, exactly: the sum is linear between the sorted places where
-    a coordinate leaves zero (points) or reaches its cap (points − caps)."""
-    caps = np.minimum(caps, total) + np.zeros_like(points)
+    """τ (B,) with Σ clip(points − τ, 0, caps) = total for finite caps, exactly: the sum is linear between the sorted
+    places where a coordinate leaves zero (points) or reaches its cap (points − caps)."""
     places = np.concatenate([points, points - caps])
     order = np.argsort(-places, axis=0, kind="stable")
     places = np.take_along_axis(places, order, axis=0)
@@ -119,16 +119,17 @@ def _at(number: Array, target: Array, counts: Array, caps: Array, money: Array, 
     size = counts.sum(axis=0)
     wish = target * (size + number) - counts
     sigma, low, high = np.zeros_like(number), np.full_like(number, -np.inf), np.full_like(number, np.inf)
+    within = np.minimum(caps, number)
     width = number / max(float(np.ptp(price)), 1e-300)
     for _ in range(STEPS):
-        level = _level(wish - sigma * price, number, caps)
-        rows = np.clip(wish - sigma * price - level, 0.0, caps)
+        level = _level(wish - sigma * price, number, within)
+        rows = np.clip(wish - sigma * price - level, 0.0, within)
         excess = (rows * price).sum(axis=0) - money
         open_ = np.abs(excess) > 1e-14 * money
         if not open_.any():
             break
         low, high = np.where(excess > 0, sigma, low), np.where(excess > 0, high, sigma)
-        free = (rows > 0) & (rows < caps)
+        free = (rows > 0) & (rows < within)
         mean = (price * free).sum(axis=0) / np.maximum(free.sum(axis=0), 1)
         steepness = np.where(free, np.square(price - mean), 0.0).sum(axis=0)
         newton = sigma + np.divide(excess, steepness, out=np.full_like(number, np.nan), where=steepness > 0)
