@@ -27,7 +27,7 @@ GRID = 101
 
 FAR = 1e4
 STEPS = 30
-BISECTIONS = 60
+BISECTIONS = 30
 FIRMNESS = 1e4
 """The constraint f(θ) = τ is a residual with this weight per standard error: τ is met to 10⁻⁸ of one."""
 

@@ -180,7 +180,7 @@ def test_agrees_with_sequential_quadratic_programming(seed: int, limits: bool) -
         def slope(x: Array, scale: float = scale) -> Array:
             return objective(np.maximum(x, 1e-12), problem)[1] / scale
 
-        search = minimize(
+        search = minimize(  # type: ignore[call-overload]  # its stubs know no constraint that is a mapping
             value,
             start,
             jac=slope,

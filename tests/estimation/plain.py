@@ -54,7 +54,7 @@ class Plain:
         return np.asarray(table.T @ table / len(table))
 
     def weights(self, theta: Array, ridge: float = 0.0) -> list[Array]:
-        return [np.linalg.inv(omega + ridge * np.eye(len(omega))) for omega in self.variances(theta)]
+        return [np.linalg.inv(omega + ridge * np.eye(len(omega))).astype(np.float64) for omega in self.variances(theta)]
 
     def residual(self, theta: Array, weights: Sequence[Array]) -> Array:
         tables = self.tables(theta)

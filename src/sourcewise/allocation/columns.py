@@ -36,14 +36,14 @@ class Iterate:
     price: float
 
 
-def generate(frame: Frame) -> Iterate:
+def generate(frame: Frame, tolerance: float) -> Iterate:
     """The optimum to the accuracy of an interior-point method, over all sources."""
     size = len(frame.roots)
     if size <= FEW:
-        return cone_program(frame, np.arange(size))
+        return cone_program(frame, np.arange(size), tolerance)
     chosen = start(frame)
     for _ in range(ROUNDS):
-        found = cone_program(frame, chosen)
+        found = cone_program(frame, chosen, tolerance)
         missing = violated(frame, found, chosen)
         if not len(missing):
             break
@@ -79,18 +79,22 @@ def start(frame: Frame) -> Integers:
     return np.asarray(chosen)
 
 
-def cone_program(frame: Frame, chosen: Integers) -> Iterate:
+def cone_program(frame: Frame, chosen: Integers, tolerance: float) -> Iterate:
     """The optimum over the sources at the positions `chosen`."""
     if len(frame.fixed) or np.isfinite(frame.caps[chosen]).any():
-        return _with_limits(frame, chosen)
+        return _with_limits(frame, chosen, tolerance)
     count, (_, rows, rank) = len(chosen), frame.roots.shape
+    from scipy.sparse import csc_matrix
+
     # Without limits the price can be set to 1 and the program is linear: max gᵀu, ‖B_i u‖ ≤ 1.
     place = np.arange(count * (rows + 1)).reshape(count, rows + 1)
     entries = -frame.roots[chosen].reshape(-1, rank)
     right = np.zeros(place.size)
     right[place[:, 0]] = 1.0
     matrix = _columns(entries, place[:, 1:].ravel(), place.size)
-    u, multipliers = _clarabel(None, -frame.gradient, matrix, right, 0, [rows + 1] * count)
+    empty = csc_matrix((rank, rank))
+    program = _Program(empty, -frame.gradient, matrix, right, 0, [rows + 1] * count)
+    u, multipliers = program.solve(tolerance)
     y = np.zeros(len(frame.roots))
     y[chosen] = multipliers[place[:, 0]]
     value = float(frame.gradient @ u)
@@ -98,7 +102,7 @@ def cone_program(frame: Frame, chosen: Integers) -> Iterate:
     return Iterate(_shares(y), u * value, value**2)
 
 
-def _with_limits(frame: Frame, chosen: Integers) -> Iterate:
+def _with_limits(frame: Frame, chosen: Integers, tolerance: float) -> Iterate:
     from scipy.sparse import csc_matrix, hstack, vstack
 
     count, (_, rows, rank) = len(chosen), frame.roots.shape
@@ -120,9 +124,9 @@ def _with_limits(frame: Frame, chosen: Integers) -> Iterate:
     quadratic = np.zeros((width, width))
     quadratic[:rank, :rank] = np.triu(2.0 * frame.fixed.T @ frame.fixed)
     linear = np.concatenate([-2.0 * frame.gradient, [1.0], frame.caps[chosen[capped]]])
-    x, multipliers = _clarabel(
-        csc_matrix(quadratic), linear, vstack([signs, cones], format="csc"), right, limits, [rows + 2] * count
-    )
+    matrix = vstack([signs, cones], format="csc")
+    program = _Program(csc_matrix(quadratic), linear, matrix, right, limits, [rows + 2] * count)
+    x, multipliers = program.solve(tolerance)
     y = np.zeros(len(frame.roots))
     y[chosen] = multipliers[limits + place[:, 0]] + multipliers[limits + place[:, 1]]
     return Iterate(_shares(y), x[:rank], float(x[rank]))
@@ -142,26 +146,29 @@ def _shares(y: Array) -> Array:
     return np.asarray(y / y.sum())
 
 
-def _clarabel(
-    quadratic: Any, linear: Array, matrix: Any, right: Array, signs: int, cones: list[int]
-) -> tuple[Array, Array]:
-    """min ½xᵀPx + qᵀx with b − Ax ≥ 0 in the first `signs` rows and in second-order cones after: x, multipliers.
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """min ½xᵀPx + qᵀx with b − Ax ≥ 0 in the first `signs` rows and in second-order cones after."""
 
-    Whether it is any good is judged by the certificate, so the solver's own verdict is not asked for.
-    """
-    import clarabel
-    from scipy.sparse import csc_matrix
+    quadratic: Any
+    linear: Array
+    matrix: Any
+    right: Array
+    signs: int
+    cones: list[int]
 
-    width = len(linear)
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.tol_gap_abs = 1e-15  # what matters is relative: the optimum may be far below 1
-    settings.tol_gap_rel = 1e-11
-    settings.tol_feas = 1e-11
-    kinds = [clarabel.NonnegativeConeT(signs)] if signs else []
-    kinds += [clarabel.SecondOrderConeT(cone) for cone in cones]
-    if quadratic is None:
-        quadratic = csc_matrix((width, width))
-    found = clarabel.DefaultSolver(quadratic, linear, matrix, right, kinds, settings).solve()
-    return np.array(found.x), np.array(found.z)
+    def solve(self, tolerance: float) -> tuple[Array, Array]:
+        """x and the multipliers. Whether they are any good is judged by the certificate, not by the solver's verdict."""
+        import clarabel
+
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.max_threads = 1
+        settings.tol_gap_abs = 1e-15  # what matters is relative: the optimum may be far below 1
+        settings.tol_gap_rel = tolerance
+        settings.tol_feas = tolerance
+        kinds = [clarabel.NonnegativeConeT(self.signs)] if self.signs else []
+        kinds += [clarabel.SecondOrderConeT(size) for size in self.cones]
+        solver = clarabel.DefaultSolver(self.quadratic, self.linear, self.matrix, self.right, kinds, settings)
+        found = solver.solve()
+        return np.array(found.x), np.array(found.z)

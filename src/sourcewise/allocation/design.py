@@ -19,6 +19,9 @@ TINY = 1e-6
 ENOUGH = 1e-9
 """A gap up to which zeros are preferred to tiny shares."""
 
+QUICK, CAREFUL = 1e-7, 1e-11
+"""Tolerances of the cone program: what it leaves to do is mostly no matter of its accuracy."""
+
 PROVEN = 1e-7
 """The gap that `Design.exact` promises."""
 
@@ -160,23 +163,35 @@ def variance(roots: tuple[Array, ...], gradient: Array, money: Array) -> float:
 
 
 def _best(frame: Frame) -> tuple[Array, Array, float, float]:
-    """Shares, direction, value and bound. What costs more is tried only while the gap is not yet small."""
-    rough = generate(frame)
-    tried = [rough, polish(frame, rough)]
-    found = _pick(frame, tried)
-    if not found[2] - found[3] <= ENOUGH * found[2]:
-        slow = repeated(frame, rough)
-        found = _pick(frame, [*tried, slow, polish(frame, slow)])
-    return found
+    """Shares, direction, value and bound. What takes longer is tried only while the gap is not yet small."""
+    tried: list[Iterate] = []
+    for tolerance in (QUICK, CAREFUL):
+        rough = generate(frame, tolerance)
+        fine = polish(frame, rough)
+        if (found := _sparse(frame, fine)) is not None:
+            return found
+        tried += [fine, rough]
+    slow = repeated(frame, rough)
+    return _pick(frame, [polish(frame, slow), slow, *tried])
+
+
+def _sparse(frame: Frame, fine: Iterate) -> tuple[Array, Array, float, float] | None:
+    """The polished shares, without tiny ones if they are good enough without; None if they are not good at all."""
+    bound = frame.bound(fine.u, frame.worth(fine.u))
+    for y in (np.where(fine.y > TINY, fine.y, 0.0), fine.y):
+        shares = feasible(frame.caps, y)
+        value = frame.value(shares)
+        if np.isfinite(value) and abs(value - bound) <= ENOUGH * value:
+            return shares, fine.u, value, bound
+    return None
 
 
 def _pick(frame: Frame, tried: list[Iterate]) -> tuple[Array, Array, float, float]:
-    """The sparsest shares that are good enough, else the best, and the direction with the best bound."""
+    """The first shares that are good enough, else the best, and the direction with the best bound."""
     bounds = [frame.bound(found.u, frame.worth(found.u)) for found in tried]
     best = int(np.argmax(bounds))
     bound, u = bounds[best], tried[best].u
-    shares = [found.y for found in reversed(tried)]
-    candidates = [feasible(frame.caps, y) for y in (np.where(shares[0] > TINY, shares[0], 0.0), *shares)]
+    candidates = [feasible(frame.caps, found.y) for found in tried]
     values = [frame.value(y) for y in candidates]
     for y, value in zip(candidates, values, strict=True):
         if np.isfinite(value) and value - bound <= ENOUGH * value:

@@ -20,7 +20,9 @@ from sourcewise.numerics.linalg import Array
 ROUNDS = 20
 STEPS = 30
 UPDATES = 300
-SMALL = 1e-300
+SMALL = 1e-30
+"""A price of next to nothing, in a frame where the variance is about 1: it must not be divided by."""
+
 LEAVING = 1e-12
 """A source at a limit leaves it when its worth is off the price by more than this fraction."""
 
@@ -112,6 +114,8 @@ def _step(frame: Frame, state: _State) -> bool:
             [state.y.sum() - 1.0],
         ]
     )
+    if not (np.isfinite(system).all() and np.isfinite(wrong).all()):
+        return True
     step = -np.linalg.lstsq(system, wrong, rcond=RANK)[0]
     move = step[rank:-1]
     share = state.y[state.free]

@@ -1,12 +1,12 @@
 """Feasible regions of the next batch, and the point of a region nearest to a target ratio (the paper's projections).
 
 After counts n (T rows in all), rows Δ ≥ 0 lead to the ratio κ = (n + Δ)/(T + ΣΔ). With b rows to come the region is a
-simplex. With money b to come it is {κ : cᵀΔ = b}. That is no curved set either: with s = 1/(T + ΣΔ) and y = sΔ it is
-κ = s·n + y under the linear constraints Σy + sT = 1, cᵀy = s·b, 0 ≤ y ≤ s·caps. So the squared distance to a target is a
-convex function of (s, y), its minimum over y a convex function of s alone, and a search over the number of new rows
-ΣΔ = 1/s − T, of which that function is unimodal, cannot end in a local minimum.
+simplex. With money b to come it is {κ : cᵀΔ = b}, which the paper writes in a way that looks curved. It is not: Δ → κ is a
+linear-fractional map with a positive denominator, and such a map takes a polytope to a polytope, here the one with the vertices
+(n + b/c_i e_i)/(T + b/c_i). So the nearest point is unique, the problem is a convex quadratic program, and no search
+over the number of new rows can do better.
 
-Arrays are (S, B), batch last; a target, counts or costs of shape (S, 1) serve all problems.
+Arrays are (S, B), batch last; a target or counts of shape (S, 1) serve all problems.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sourcewise.allocation.quadratic import minimize
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
 
 REACHED = 1e-12
 """A target is inside the region when no source would have to return more than this fraction of all rows."""
-
-STEPS = 100
 
 
 def simplex(points: Array, total: ArrayLike = 1.0, caps: ArrayLike = np.inf) -> Array:
@@ -68,76 +67,44 @@ def nearest_by_budget(target: Array, counts: Array, costs: Array, budget: ArrayL
         raise AllocationError("costs must be positive, finite numbers")
     shape = np.broadcast_shapes(target.shape, counts.shape, (1, np.size(budget)), np.shape(caps) or (1, 1))
     aim, have, limit = (np.broadcast_to(np.asarray(part, dtype=float), shape) for part in (target, counts, caps))
-    money = np.minimum(np.asarray(budget, dtype=float), (limit * price).sum(axis=0)) + np.zeros(shape[1])
+    within = (limit * price).sum(axis=0)
+    money = np.minimum(np.asarray(budget, dtype=float), within)
     everything = (have * price).sum(axis=0) + money
     rows = aim * (everything / (aim * price).sum(axis=0)) - have
     slack = REACHED * (have.sum(axis=0) + money / price.min())
-    outside = np.flatnonzero((money > 0) & ~((rows >= -slack) & (rows <= limit + slack)).all(axis=0))
-    rows = np.where(money > 0, np.clip(rows, 0.0, limit), 0.0)
+    inside = ((rows >= -slack) & (rows <= limit + slack)).all(axis=0)
+    full = within <= money * (1 + REACHED)
+    rows = np.where(full, np.where(np.isfinite(limit), limit, 0.0), np.clip(rows, 0.0, limit))
+    outside = np.flatnonzero(~inside & ~full)
     if len(outside):
-        order = np.argsort(price[:, 0], kind="stable")
-        parts = (np.take(part[order], outside, axis=-1) for part in (aim, have, limit))
-        rows[order[:, None], outside] = _search(*parts, money[outside], price[order])
+        aim, have, limit = (np.take(part, outside, axis=-1) for part in (aim, have, limit))
+        rows[:, outside] = _nearest_mix(aim, have, limit * price / money[outside], money[outside] / price)
     return rows
 
 
-def _search(target: Array, counts: Array, caps: Array, money: Array, price: Array) -> Array:
-    """Rows at the minimum over their number, by bisection on the sign of the slope, sped up by secants."""
-    most, least = _fill(caps, money, price), _fill(caps[::-1], money, price[::-1])[::-1]
-    high, low = most.sum(axis=0), least.sum(axis=0)
-    above, below = np.full_like(high, np.nan), np.full_like(low, np.nan)
-    for step in range(STEPS):
-        middle = 0.5 * (low + high)
-        if step % 3:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                chord = (low * above - high * below) / (above - below)
-            middle = np.where((chord > low) & (chord < high), chord, middle)
-        rows, slope = _at(middle, target, counts, caps, money, price)
-        more = slope < 0
-        low, below = np.where(more, middle, low), np.where(more, slope, below)
-        high, above = np.where(more, high, middle), np.where(more, above, slope)
-        if (high - low <= 1e-15 * high).all():
-            break
-    candidates = np.stack([most, least, rows])
-    ratios = (counts + candidates) / (counts + candidates).sum(axis=1, keepdims=True)
-    distance = np.square(ratios - target).sum(axis=1)
-    distance[2] *= 1 + 1e-14  # an end that is as near is the exact corner
-    return np.asarray(np.take_along_axis(candidates, np.argmin(distance, axis=0)[None, None], axis=0)[0])
+def _nearest_mix(target: Array, counts: Array, caps: Array, alone: Array) -> Array:
+    """Rows w·alone (S, B) with the ratio nearest to `target`, over shares of money 0 ≤ w ≤ caps, Σ w = 1.
 
-
-def _fill(caps: Array, money: Array, price: Array) -> Array:
-    """Rows when all money goes to the first source that can still take some."""
-    cost = np.diff(np.minimum(np.cumsum(np.minimum(caps * price, money), axis=0), money), axis=0, prepend=0.0)
-    return np.asarray(cost / price)
-
-
-def _at(number: Array, target: Array, counts: Array, caps: Array, money: Array, price: Array) -> tuple[Array, Array]:
-    """The best `number` rows (S, B) that cost `money`, and the slope of the squared distance in `number`, up to a factor.
-
-    Rows are clip(w − τ − σ·price): τ makes their number right for any σ, and their cost falls in σ, piecewise linearly,
-    so that Newton's method inside a bracket ends after a few steps."""
-    size = counts.sum(axis=0)
-    wish = target * (size + number) - counts
-    sigma, low, high = np.zeros_like(number), np.full_like(number, -np.inf), np.full_like(number, np.inf)
-    within = np.minimum(caps, number)
-    width = number / max(float(np.ptp(price)), 1e-300)
-    for _ in range(STEPS):
-        level = _level(wish - sigma * price, number, within)
-        rows = np.clip(wish - sigma * price - level, 0.0, within)
-        excess = (rows * price).sum(axis=0) - money
-        open_ = np.abs(excess) > 1e-14 * money
-        if not open_.any():
-            break
-        low, high = np.where(excess > 0, sigma, low), np.where(excess > 0, high, sigma)
-        free = (rows > 0) & (rows < within)
-        mean = (price * free).sum(axis=0) / np.maximum(free.sum(axis=0), 1)
-        steepness = np.where(free, np.square(price - mean), 0.0).sum(axis=0)
-        newton = sigma + np.divide(excess, steepness, out=np.full_like(number, np.nan), where=steepness > 0)
-        outer = np.where(excess > 0, sigma + width, sigma - width)
-        inner = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (low + high), outer)
-        sigma = np.where(open_, np.where((newton > low) & (newton < high), newton, inner), sigma)
-        width = 4.0 * width
-    short = rows - wish
-    full = np.where(np.isfinite(caps), caps, 0.0) * np.maximum(-(short + level + sigma * price), 0.0)
-    slope = (counts * short).sum(axis=0) + level * size - sigma * money - full.sum(axis=0)
-    return rows, -slope
+    `alone` are the rows that all the money buys at one source. In weights λ_i ∝ w_i·(T + alone_i), Σ λ = 1, the ratio
+    is the mean of the vertices (counts + alone_i e_i)/(T + alone_i). They are taken about counts/T, because a small
+    batch moves the ratio by little."""
+    size = len(target)
+    total = counts.sum(axis=0)
+    centre = counts / np.where(total > 0, total, 1.0)
+    pull = alone / (total + alone)
+    vertices = pull * (np.eye(size)[..., None] - centre[:, None])
+    offset = np.where(total > 0, centre, 0.0) - target
+    usable = caps > 0
+    room = np.where(usable, np.minimum(caps, 1.0), 0.0)
+    start = room / room.sum(axis=0) * (total + alone)
+    start /= start.sum(axis=0)
+    height = total + alone
+    height = height.min(axis=0) / height
+    limited = usable & (caps < 1.0)
+    hessian = np.einsum("kib,kjb->ijb", vertices, vertices)
+    linear = np.einsum("kib,kb->ib", vertices, offset)
+    scale = np.abs(linear).max(axis=0) + np.einsum("iib->ib", hessian).max(axis=0)
+    limits = np.where(limited, caps, 0.0)[:, None] * height - np.eye(size)[..., None] * height
+    weights = minimize(hessian / scale, linear / scale, limits, start, limited)
+    share = weights * height
+    return np.asarray(share / share.sum(axis=0) * alone)
