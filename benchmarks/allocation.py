@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sourcewise.allocation.design import Problem, solve
 
 Array = NDArray[np.float64]
-SIZES = (30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+SIZES = (300, 1_000, 3_000, 10_000, 30_000)
 PARAMETERS, ROWS = 10, 3
 TARGETS_MS = {300: 10.0, 30_000: 150.0}
 

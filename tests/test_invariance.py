@@ -34,7 +34,7 @@ from strategies import Array
 
 Data = dict[str, dict[str, Array]]
 
-ROUNDING = 1e-11
+ROUNDING = 1e-12
 UNITS = 1e-8
 ROWS = 500
 

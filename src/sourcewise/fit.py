@@ -91,10 +91,9 @@ def _gather(study: Study, compiled: CompiledStudy, data: Mapping[str, object], m
     for name in data:
         if name not in study.sources:
             raise DataError(f"there is no source {name!r}; the study's sources are {', '.join(study.sources)}")
-    used = {name: evidence_of(study, name, data[name], missing) for name in compiled.sources if name in data}
-    if not used:
-        raise DataError("none of the sources with data computes a moment of this study")
-    return used
+        if name not in compiled.sources:
+            raise DataError(f"source {name!r} computes no moment of this study; leave its data out")
+    return {name: evidence_of(study, name, data[name], missing) for name in compiled.sources if name in data}
 
 
 def _starting_values(compiled: CompiledStudy, start: Mapping[str, float] | None) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sourcewise.allocation.integer import Terms, solve_integer
-from sourcewise.allocation.market import Market, market_of
+from sourcewise.allocation.market import Market, market_of, positive
 from sourcewise.allocation.objective import PooledObjective, StackedObjective, objective_of
 from sourcewise.errors import AllocationError
 from sourcewise.estimation.blocks import Stacking
@@ -27,13 +27,16 @@ class Allocation:
     kappa: Mapping[str, float]
     """Of the rows."""
     variance: float
-    """V(θ̂, κ)·(κᵀc): after spending B the standard error is √(variance / B). Infinite when no mix identifies f."""
+    """V(θ̂, κ)·(κᵀc): after spending B the standard error is √(variance / B). Infinite when no mix identifies f.
+
+    With opening charges they are part of what is spent, so this is more than `sw.variance` of the same mix."""
     gap: float
     """Certified relative distance of `variance` to the best possible; NaN for a local optimum."""
     local: bool
     """The pooled objective is not convex: the best of several local optima, without a certificate."""
     worth: Mapping[str, float]
-    """What one more unit of money buys at each source, where 1 is what it buys in a mix that nothing constrains."""
+    """What one more unit of money buys at each source, where 1 is what it buys in a mix that nothing constrains.
+    NaN for those in `must_explore`."""
     must_explore: tuple[str, ...]
     """Sources whose worth cannot be predicted: some pair of their moments was never seen together."""
     note: str = ""
@@ -41,11 +44,11 @@ class Allocation:
 
     def stderr(self, budget: float) -> float:
         """Of the target after spending `budget` in this mix."""
-        return math.sqrt(self.variance / _positive("a budget", budget))
+        return math.sqrt(self.variance / positive("a budget", budget))
 
     def budget_for(self, stderr: float) -> float:
         """The money that this mix needs for a standard error."""
-        return self.variance / _positive("a standard error", stderr) ** 2
+        return self.variance / positive("a standard error", stderr) ** 2
 
 
 def allocate(
@@ -81,7 +84,9 @@ def allocate(
         note = f"{found.nodes} nodes of the search tree"
         if not found.searched:
             note += "; over the most promising sources only, because there are too many for all"
-        return _allocation(objective, market, found.money, found.value, gap, note)
+        if not found.money.any():
+            raise AllocationError(f"a budget of {budget:g} buys no mix that identifies the target on these terms; raise it")
+        return _allocation(objective, market, found.money, found.value, gap, note, found.charges)
     money, value, gap = objective.minimize(market)
     return _allocation(objective, market, money, value, gap, "")
 
@@ -90,14 +95,20 @@ def variance(study: Study, fit: Fit, kappa: Mapping[str, float], *, stacking: St
     """V(θ̂, κ)·(κᵀc) of a mix of rows, in the same unit as `Allocation.variance`; infinite when it does not identify f."""
     market = market_of(study, None, {}, {}, {})
     shares = market.by_source(kappa, "kappa")
-    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.any()):
         raise AllocationError(f"kappa must hold shares of 0 or more that are not all 0, not {dict(kappa)!r}")
-    money = shares * market.costs
+    money = shares / shares.max() * market.costs
     return objective_of(study, fit, stacking).variance(market, money / money.sum())
 
 
 def _allocation(
-    objective: StackedObjective | PooledObjective, market: Market, money: Array, value: float, gap: float, note: str
+    objective: StackedObjective | PooledObjective,
+    market: Market,
+    money: Array,
+    value: float,
+    gap: float,
+    note: str,
+    charges: float = 0.0,
 ) -> Allocation:
     total = float(money.sum())
     rows = money / market.costs
@@ -110,16 +121,10 @@ def _allocation(
     return Allocation(
         named(money / total),
         named(rows / rows.sum()),
-        value * total,
+        value * (total + charges),
         math.nan if local else gap,
         local,
         named(worth),
         objective.must_explore,
         note,
     )
-
-
-def _positive(what: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise AllocationError(f"{what} must be a finite number above 0, not {value!r}")
-    return value

@@ -72,11 +72,13 @@ def information(blocks: Blocks, theta: Array, sources: Mapping[str, tuple[int, .
             roots[name] = matmul(inverse, part.mean_and_slope(theta)[1])
         else:
             assert known is not None
-            roots[name] = _predicted(known, np.array(positions))
+            roots[name] = _predicted(known, np.array(positions, dtype=np.int64))
     return Information(roots)
 
 
 def _predicted(known: Population, places: NDArray[np.int64]) -> Array | None:
+    if not len(places):
+        return np.zeros((0, *known.slope.shape[1:]))
     grid = np.ix_(places, places)
     if not known.seen[grid].all():
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -27,17 +28,25 @@ class Market:
 
     def by_source(self, values: Mapping[str, float], what: str) -> Array:
         """Numbers by name as an array (S,), 0 for sources that are not named."""
+        if not isinstance(values, Mapping):
+            raise AllocationError(f"{what} must give numbers by source, {{{self.names[0]!r}: 1}}, not {values!r}")
         unknown = set(values) - set(self.names)
         if unknown:
             raise AllocationError(
                 f"{what} names {', '.join(sorted(map(repr, unknown)))}; the study's sources are {', '.join(self.names)}"
             )
+        for name, value in values.items():
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise AllocationError(f"{what} gives {name!r} the value {value!r}; it must be a number")
         return np.array([float(values.get(name, 0.0)) for name in self.names])
 
     def lots(self, sizes: Mapping[str, int]) -> Array:
         """Price of one lot of each source; single rows where no size is given."""
-        rows = np.maximum(_whole(self.by_source(sizes, "lots"), "lots"), 1.0)
-        return rows * self.costs
+        rows = _whole(self.by_source(sizes, "lots"), "lots")
+        for name in sizes:
+            if not sizes[name] >= 1:
+                raise AllocationError(f"a lot has 1 row or more; that of {name!r} has {sizes[name]!r}")
+        return np.maximum(rows, 1.0) * self.costs
 
     def charges(self, opening: Mapping[str, float]) -> Array:
         """Charge for each source that is not open yet."""
@@ -65,15 +74,29 @@ def market_of(
         if spent or least_rows:
             raise AllocationError("rows already bought, and least rows, mean something only within a budget=...")
         return Market(names, costs, 1.0, shares, free.upper, free.bought)
-    if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < math.inf:
-        raise AllocationError(f"a budget must be a finite number above 0, not {budget!r}")
+    budget = positive("a budget", budget)
     bought = _whole(free.by_source(spent, "spent"), "spent")
     least = np.maximum(bought, _whole(free.by_source(least_rows, "least_rows"), "least_rows"))
     capacity = np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
+    for name, rows, most in zip(names, least, capacity, strict=True):
+        if rows > most:
+            raise AllocationError(f"{name!r} must give at least {rows:g} rows but has only {most:g}")
     upper = capacity * costs
     lower = np.maximum(least * costs, np.minimum(shares * budget, upper))
-    total = min(float(budget), float(upper.sum()))  # no source has more than its rows
+    if lower.sum() > budget * (1.0 + 1e-12):
+        raise AllocationError(
+            f"rows already bought, least rows and least shares cost {lower.sum():g} together, more than the budget of "
+            f"{budget:g}: lower one or raise the budget"
+        )
+    total = min(budget, float(upper.sum()))  # no source has more than its rows
     return Market(names, costs, total, lower, upper, bought)
+
+
+def positive(what: str, value: float) -> float:
+    """`value`, after a check that it is a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < math.inf:
+        raise AllocationError(f"{what} must be a finite number above 0, not {value!r}")
+    return float(value)
 
 
 def _whole(values: Array, what: str) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
@@ -42,11 +43,15 @@ class StackedObjective:
         return stacked_variance(self.problem(market).roots, self.gradient, money)
 
     def worth(self, market: Market, money: Array) -> Array:
-        """What one more unit of money at each source takes off the variance."""
+        """What one more unit of money at each source takes off the variance; NaN where that is not known.
+
+        A source with parameters of its own must pay for them before it bears on the target."""
         roots = self.problem(market).roots
         weighed = [math.sqrt(x) * root for x, root in zip(money, roots, strict=True)]
-        direction = linalg.information(np.concatenate(weighed)).inverse @ self.gradient
-        return np.array([float(np.sum((root @ direction) ** 2)) for root in roots])
+        known = linalg.information(np.concatenate(weighed))
+        direction = known.inverse @ self.gradient
+        own = [linalg.unexplained(root @ known.silent.T, root @ direction) for root in roots]
+        return _unknown(market, self.must_explore, np.array([float(part @ part) for part in own]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +87,15 @@ class PooledObjective:
         return pooled.variance(self.problem(market), money / market.costs)[0]
 
     def worth(self, market: Market, money: Array) -> Array:
-        """What one more unit of money at each source takes off the variance."""
-        return np.asarray(-pooled.variance(self.problem(market), money / market.costs)[1] / market.costs)
+        """What one more unit of money at each source takes off the variance; NaN where that is not known."""
+        gain = -pooled.variance(self.problem(market), money / market.costs)[1] / market.costs
+        return _unknown(market, self.must_explore, gain)
 
 
 def objective_of(study: Study, fit: Fit, stacking: Stacking | None) -> StackedObjective | PooledObjective:
     """The objective at the estimate in `fit`."""
+    if stacking is not None and stacking not in get_args(Stacking):
+        raise AllocationError(f"stacking must be one of {', '.join(map(repr, get_args(Stacking)))}, not {stacking!r}")
     if fit.study.moments != study.moments or set(fit.study.sources) - set(study.sources):
         raise AllocationError("the fit is of another study: its moments or sources are not those of the study given")
     positions = {name: study.moments_of(name) for name in study.sources}
@@ -102,6 +110,10 @@ def objective_of(study: Study, fit: Fit, stacking: Stacking | None) -> StackedOb
     return PooledObjective(
         masks, everyone.omega[..., 0], everyone.slope[..., 0], gradient, stacked, known.must_explore
     )
+
+
+def _unknown(market: Market, must_explore: tuple[str, ...], gain: Array) -> Array:
+    return np.array([math.nan if name in must_explore else x for name, x in zip(market.names, gain, strict=True)])
 
 
 def _roots(known: Information, dimension: int) -> tuple[Array, ...]:

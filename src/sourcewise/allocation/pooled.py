@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sourcewise.numerics.linalg import Array, information, inverse_root
+from sourcewise.numerics.linalg import Array, information, inverse_root, unexplained
 
 DRAWS = 6
 NEGLIGIBLE = 1e-5
@@ -38,7 +38,9 @@ class PooledProblem:
 
 
 def variance(problem: PooledProblem, rows: Array) -> tuple[float, Array]:
-    """Variance of the target after these rows (S,), and its derivative by rows; infinite when not identified."""
+    """Variance of the target after these rows (S,), and its derivative by rows; infinite when not identified.
+
+    For a source without rows the derivative is one-sided: moments that only it computes count as well."""
     shown = problem.masks.T @ rows
     held = shown > 0
     slope = shown[held, None] * problem.slope[held]
@@ -52,6 +54,12 @@ def variance(problem: PooledProblem, rows: Array) -> tuple[float, Array]:
     pull[held] = root.T @ (root @ slope @ tilt)
     masked = problem.masks * pull
     change = np.einsum("ij,jk,ik->i", masked, problem.omega, masked) - 2.0 * masked @ (problem.slope @ tilt)
+    for i in np.flatnonzero(rows <= 0):
+        new = np.flatnonzero((problem.masks[i] > 0) & ~held)
+        if len(new):
+            whiten = inverse_root(problem.omega[np.ix_(new, new)])
+            lack = problem.slope[new] @ tilt - problem.omega[new] @ masked[i]
+            change[i] -= float(np.sum(unexplained(whiten @ problem.slope[new] @ known.silent.T, whiten @ lack) ** 2))
     return float(problem.gradient @ tilt), change
 
 

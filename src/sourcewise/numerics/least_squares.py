@@ -27,7 +27,7 @@ COARSE = 1e-5
 FLAT = 1e-11
 """Relative decreases of the objective below this drown in rounding errors."""
 
-MAX_DAMPING = 1e8
+MAX_DAMPING = 1e12
 
 SLOW = 0.3
 """Gauss–Newton that shrinks the remaining step by less than this, near the end, is helped by the curvature."""
@@ -205,7 +205,9 @@ def _advance(
     state: _State, trial: Array, residual: Array, jacobian: Array, objective: Array, shrinking: Bools
 ) -> tuple[Bools, Bools]:
     """Accept or damp; returns which problems converged and which need no further step."""
-    size, fine = state.size, state.size <= FINE * state.noise
+    # A perfect fit has no noise; rounding errors of the terms that cancel in the residual still have a size.
+    rounding = 4 * np.finfo(float).eps * np.einsum("db,db->b", state.scale, np.abs(state.theta))
+    size, fine = state.size, state.size <= np.maximum(FINE * state.noise, rounding)
     # A step that would lower the objective by less than its rounding errors is judged by whether steps still shrink.
     flat = size**2 <= FLAT * state.objective
     with np.errstate(invalid="ignore"):

@@ -187,6 +187,8 @@ class Information:
     scale: Array
     directions: Array
     rank: int
+    silent: Array
+    """Combinations of parameters (D - rank, D) of which J says nothing."""
 
     def identifies(self, gradient: Array) -> bool:
         scaled = gradient * self.scale
@@ -205,7 +207,14 @@ def information(jacobian: Array) -> Information:
     directions = vectors[kept]
     part = directions / padded[kept, None]
     inverse = scale[:, None] * (part.T @ part) * scale
-    return Information(inverse, scale, directions, int(kept.sum()))
+    return Information(inverse, scale, directions, int(kept.sum()), vectors[~kept] * scale)
+
+
+def unexplained(columns: Array, values: Array) -> Array:
+    """What is left of `values` (R,) after least squares on `columns` (R, N)."""
+    if not columns.size:
+        return values
+    return np.asarray(values - columns @ (information(columns).inverse @ (columns.T @ values)))
 
 
 def inverse_root(omega: Array, tolerance: float = DEPENDENT) -> Array:

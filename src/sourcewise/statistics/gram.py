@@ -37,9 +37,7 @@ class Statistics:
     dropped: int = 0
 
     def __post_init__(self) -> None:
-        gram = np.array(self.gram, dtype=np.float64)
-        gram.setflags(write=False)
-        object.__setattr__(self, "gram", gram)
+        object.__setattr__(self, "gram", wire.as_array(self.gram, "the Gram matrix of statistics", 2))
         object.__setattr__(self, "centre", MappingProxyType(dict(self.centre)))
         _check(self)
 
@@ -122,9 +120,10 @@ def _check(statistics: Statistics) -> None:
     name = statistics.source
     if not statistics.terms or statistics.terms[0] != "1" or len(set(statistics.terms)) < size:
         raise DataError(f"statistics of source {name!r} need different data terms, the first of them 1")
-    if statistics.n < 1 or statistics.dropped < 0:
+    counts = (statistics.n, statistics.dropped)
+    if not all(isinstance(count, int) for count in counts) or statistics.n < 1 or statistics.dropped < 0:
         raise DataError(
-            f"statistics of source {name!r} need n ≥ 1 and dropped ≥ 0, not {statistics.n}, {statistics.dropped}"
+            f"statistics of source {name!r} need whole numbers n ≥ 1 and dropped ≥ 0, not {statistics.n!r}, {statistics.dropped!r}"
         )
     if gram.shape != (size, size):
         raise DataError(f"statistics of source {name!r} need a {size} × {size} Gram matrix, not {gram.shape}")

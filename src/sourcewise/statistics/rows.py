@@ -26,13 +26,12 @@ class Rows:
     dropped: int = 0
 
     def __post_init__(self) -> None:
-        columns = np.array(self.columns, dtype=np.float64, ndmin=2)
+        columns = wire.as_array(self.columns, "the columns of rows", 2)
         if columns.shape[0] != len(self.variables) or not columns.shape[1] or not np.isfinite(columns).all():
             raise DataError(
                 f"rows of source {self.source!r} need one column of finite numbers for each of "
                 f"{', '.join(self.variables)}, and at least one row"
             )
-        columns.setflags(write=False)
         object.__setattr__(self, "columns", columns)
 
     @property

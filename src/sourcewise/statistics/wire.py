@@ -7,7 +7,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sourcewise.errors import DataError
+from sourcewise.numerics.linalg import Array
 
 VERSION = 1
 
@@ -88,6 +91,16 @@ class Content:
         if not good:
             raise DataError(f"this {self.kind} document needs {key!r} to be {wanted}")
         return self.fields[key]
+
+
+def as_array(values: object, what: str, dimensions: int) -> Array:
+    """A copy that nobody else can change."""
+    try:
+        array = np.array(values, dtype=np.float64, ndmin=dimensions)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must be numbers in a table of {dimensions} dimensions") from None
+    array.setflags(write=False)
+    return array
 
 
 def _is_number(value: object) -> bool:
