@@ -207,7 +207,7 @@ def test_scale_of_the_instrument_in_every_moment(seed: int, scale: float) -> Non
     assert difference(found, sw.fit(study, frames), UNIT_OF["z"](scale)) < UNITS
 
 
-LOST = pytest.mark.xfail(reason="the search from the first step's estimate loses its way", strict=True)
+LOST = pytest.mark.xfail(reason="iterated weights never settle: rounding moves the whitened moments more", strict=True)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +215,10 @@ LOST = pytest.mark.xfail(reason="the search from the first step's estimate loses
     [
         ("exactly identified", 3, 1.0, 1e3),
         ("exactly identified", 3, 1e6, -1e4),
-        pytest.param("exactly identified", 3, 1.0, 1e6, marks=LOST),
+        ("exactly identified", 3, 1.0, 1e6),
         ("over-identified", 3, 1e6, 0.0),
-        pytest.param("over-identified", 835105715, 1e-6, 0.0, marks=LOST),
-        pytest.param("over-identified", 3, 1.0, 1e3, marks=LOST),
+        ("over-identified", 835105715, 1e-6, 0.0),
+        ("over-identified", 3, 1.0, 1e3),
         pytest.param("over-identified", 3, 1.0, 1e6, marks=LOST),
     ],
 )

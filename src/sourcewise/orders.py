@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
 from sourcewise.allocation.allocate import Allocation, allocate
 from sourcewise.allocation.firstround import check_first_round
-from sourcewise.allocation.market import Market
+from sourcewise.allocation.market import Market, market_of, positive, whole_numbers
 from sourcewise.allocation.objective import objective_of
+from sourcewise.allocation.projection import nearest_by_budget
+from sourcewise.allocation.reach import least_variance
 from sourcewise.allocation.rounding import whole_rows
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
@@ -54,7 +57,11 @@ def next_order(
     fit: the estimate from these rows; a policy needs it once it has explored. If it is missing or failed, the order
         follows `last_target`, the ratio that an earlier order aimed at, or else asks equally, and says so.
     """
+    if not isinstance(policy, Policy):
+        raise AllocationError(f"a policy is Fixed(...), ETG(...) or ETC(...), not {policy!r}")
     position = _position(study, budget, rows, spent)
+    if not position.left[0] >= position.cheapest[0] * (1 - 1e-9):
+        return None
     step = policy.next_round(position)
     aim = _aim(study, policy, step, fit, last_target)
     asked = _whole(policy, position, step, _wanted(study, policy, position, step, aim, fit))
@@ -70,54 +77,70 @@ def next_order(
 
 
 def _position(study: Study, budget: float, rows: Mapping[str, int], spent: float | None) -> Position:
-    if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < math.inf:
-        raise AllocationError(f"a budget must be a finite number above 0, not {budget!r}")
-    unknown = set(rows) - set(study.sources)
-    if unknown:
-        raise AllocationError(f"rows name {', '.join(sorted(map(repr, unknown)))}, which the study does not have")
-    costs = np.array([source.cost for source in study.sources.values()])
+    money = positive("a budget", budget)
+    market = market_of(study, None, {}, {}, {})
+    had = whole_numbers(market.by_source(rows, "rows"), "rows")
     capacity = np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
-    had = np.array([[float(rows.get(name, 0))] for name in study.sources])
-    paid = float(costs @ had[:, 0]) if spent is None else float(spent)
-    return Position(had, np.array([paid]), np.array([float(budget)]), costs, capacity)
+    if spent is not None and (isinstance(spent, bool) or not isinstance(spent, Real) or not 0 <= spent < math.inf):
+        raise AllocationError(f"the money spent must be a finite number, 0 or more, not {spent!r}")
+    paid = float(market.costs @ had) if spent is None else float(spent)
+    return Position(had[:, None], np.array([paid]), np.array([money]), market.costs, capacity)
 
 
 def _aim(
     study: Study, policy: Policy, step: Round, fit: Fit | None, last_target: Mapping[str, float] | None
 ) -> _Aim:
     """The ratio of rows to head for. A failed estimate never stops a campaign."""
-    equal = np.full(len(study.sources), 1.0 / len(study.sources))
+    useful = np.array([float(bool(study.moments_of(name))) for name in study.sources])
+    equal = useful / useful.sum()
     if isinstance(policy, Fixed):
         return _Aim(policy.kappa(study), "The policy keeps a fixed ratio of rows.")
     if step.explores[0]:
         return _Aim(equal, "Exploring: equally many rows of every source, until the best mix can be estimated.")
     trouble = "there is no estimate yet"
     if fit is not None:
-        best = allocate(study, fit) if fit.converged and fit.target.identified else None
+        best = _allocated(study, fit) if fit.converged and fit.target.identified else None
         if best is not None and math.isfinite(best.variance):
             return _Aim(np.array(list(best.kappa.values())), "", best)
         trouble = "the target is not identified so far" if fit.converged else f"the last estimate {fit.status}"
     if last_target is not None:
-        last = np.array([float(last_target.get(name, 0.0)) for name in study.sources])
+        last = market_of(study, None, {}, {}, {}).by_source(last_target, "last_target")
+        if not (np.isfinite(last).all() and (last >= 0).all() and last.any()):
+            raise AllocationError(f"last_target must hold shares of 0 or more, not all 0, not {dict(last_target)!r}")
         return _Aim(last / last.sum(), f"The best mix is unknown ({trouble}), so the last one aimed at is kept.")
     return _Aim(equal, f"The best mix is unknown ({trouble}), so every source gets equally many rows.")
+
+
+def _allocated(study: Study, fit: Fit) -> Allocation | None:
+    try:
+        return allocate(study, fit)
+    except AllocationError:
+        if set(fit.study.sources) <= set(study.sources) and fit.study.moments == study.moments:
+            return None  # a freak of the estimate, such as an infinite slope
+        raise
 
 
 def _wanted(
     study: Study, policy: Policy, position: Position, step: Round, aim: _Aim, fit: Fit | None
 ) -> Array:
     """New rows (S,), not yet whole."""
-    if isinstance(policy, ETG) and policy.aim == "variance" and aim.best is not None and fit is not None:
-        by_rows = policy.per == "rows"
-        prices = np.ones_like(position.costs) if by_rows else position.costs
-        had = position.rows[:, 0] * prices
-        new = float(step.rows[0] if by_rows else step.money[0])
-        limit = position.capacity * prices
-        total = min(float(had.sum()) + new, float(limit.sum()))
-        market = Market(tuple(study.sources), prices, total, had, limit, position.rows[:, 0])
-        money, _, _ = objective_of(study, fit, None).minimize(market)
-        return np.asarray(np.maximum(money - had, 0.0) / prices)
-    return desired_rows(policy, position, step, aim.kappa[:, None])[:, 0]
+    nearest = desired_rows(policy, position, step, aim.kappa[:, None])[:, 0]
+    if not isinstance(policy, ETG) or policy.aim == "nearest" or aim.best is None or fit is None or not nearest.any():
+        return nearest
+    objective, market = objective_of(study, fit, None), _market(study, position)
+    if policy.per == "rows" and nearest.sum() >= min(step.rows[0], position.room.sum()) * (1 - 1e-9):
+        wanted = least_variance(objective, market, nearest, by_rows=True)
+        if position.costs @ wanted <= step.money[0] * (1 + 1e-9):
+            return wanted
+        nearest = nearest_by_budget(aim.kappa[:, None], position.rows, position.costs, step.money, position.room)[:, 0]
+    return least_variance(objective, market, nearest, by_rows=False)
+
+
+def _market(study: Study, position: Position) -> Market:
+    """The rows bought so far as if they were all the money, and what there is to buy."""
+    had, costs = position.rows[:, 0], position.costs
+    limit = np.maximum(position.capacity, had) * costs
+    return Market(tuple(study.sources), costs, float(had @ costs), had * costs, limit, had)
 
 
 def _whole(policy: Policy, position: Position, step: Round, wanted: Array) -> Array:
@@ -139,20 +162,23 @@ def _reason(study: Study, aim: _Aim, position: Position, asked: Array, fit: Fit 
     after = had + asked
     parts.append(f"After this round: {_mix(names, after / after.sum())}.")
     if aim.best is not None and fit is not None:
-        parts.append(_worth_now(study, aim.best, position, fit))
+        parts += _worth_now(study, aim.best, position, fit)
         if aim.best.must_explore:
             parts.append(f"Nothing is known yet of {', '.join(aim.best.must_explore)}: no row of it was ever seen.")
     return " ".join(parts)
 
 
-def _worth_now(study: Study, best: Allocation, position: Position, fit: Fit) -> str:
+def _worth_now(study: Study, best: Allocation, position: Position, fit: Fit) -> list[str]:
     """What more money buys at each source with the rows that there are, where 1 is what it buys in the best mix."""
-    money = position.rows[:, 0] * position.costs
-    limit = np.full_like(money, np.inf)
-    market = Market(tuple(study.sources), position.costs, float(money.sum()), money, limit, position.rows[:, 0])
-    gain = objective_of(study, fit, None).worth(market, money) * float(money.sum()) ** 2 / best.variance
-    listed = ", ".join(f"{name} {value:.2f}" for name, value in zip(study.sources, gain, strict=True))
-    return f"With these rows, one more unit of money buys, relative to the best mix: {listed}."
+    market, objective = _market(study, position), objective_of(study, fit, None)
+    if not position.rows.any() or not math.isfinite(objective.variance(market, market.lower)):
+        return []
+    gain = objective.worth(market, market.lower) * market.total**2 / best.variance
+    listed = ", ".join(
+        f"{name} {'unknown' if math.isnan(value) else f'{value:.2f}'}"
+        for name, value in zip(study.sources, gain, strict=True)
+    )
+    return [f"With these rows, one more unit of money buys, relative to the best mix: {listed}."]
 
 
 def _mix(names: tuple[str, ...], shares: Array) -> str:

@@ -11,8 +11,9 @@ best mix κ̂ and aim the next round so that the mix of all rows lands as near t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, get_args
 
 import numpy as np
@@ -36,6 +37,12 @@ class Schedule:
 
     factor: float
     exponent: float
+
+    def __post_init__(self) -> None:
+        if not 0 < _number("a schedule's factor", self.factor) < math.inf:
+            raise AllocationError(f"a schedule's factor must be a finite number above 0, not {self.factor!r}")
+        if not 0 < _number("a schedule's exponent", self.exponent) < 1:
+            raise AllocationError(f"a schedule's exponent must lie between 0 and 1, not {self.exponent!r}")
 
     def batch(self, horizon: float) -> float:
         return float(min(1.0, self.factor * horizon ** (self.exponent - 1.0)))
@@ -68,7 +75,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The next round: money (B,), a number of rows (B,) if the policy counts those (else NaN), and whether it explores."""
+    """Of the next round: money (B,), number of rows (B,) if the policy counts them (else NaN), whether it explores."""
 
     money: Array
     rows: Array
@@ -77,7 +84,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Keep one ratio of rows: "equal", "collect-all" (only sources that observe every variable), or shares by source."""
+    """Keep one ratio of rows: "equal", "collect-all" (only sources with every variable), or shares by source."""
 
     mix: Literal["equal", "collect-all"] | Mapping[str, float] = "equal"
 
@@ -86,7 +93,9 @@ class Fixed:
             if self.mix not in ("equal", "collect-all"):
                 raise AllocationError(f'a fixed mix is "equal", "collect-all" or shares by source, not {self.mix!r}')
             return
-        values = list(self.mix.values())
+        if not isinstance(self.mix, Mapping):
+            raise AllocationError(f'a fixed mix is "equal", "collect-all" or shares by source, not {self.mix!r}')
+        values = [_number(f"the share of {name!r}", value) for name, value in self.mix.items()]
         if not values or not all(math.isfinite(v) and v >= 0 for v in values) or sum(values) <= 0:
             raise AllocationError(f"the shares of a fixed mix must be 0 or more, and not all 0, not {dict(self.mix)!r}")
 
@@ -115,7 +124,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class ETG:
-    """Explore, then greedy. `batch` is the share of the horizon in each round; or the marks, ending at 1; or a Schedule.
+    """Explore, then greedy. `batch`: the share of the horizon in each round, or the marks, ending at 1, or a Schedule.
 
     per="budget" (OMS-ETG-FB) makes rounds of equal money; per="rows" (OMS-ETG-FS) of equal numbers of rows, counted
     on the horizon budget / highest price, until the money is gone. With equal prices they are the same.
@@ -128,15 +137,14 @@ class ETG:
     ridge: float = RIDGE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.batch, int | float | Schedule):
-            object.__setattr__(self, "batch", tuple(self.batch))
         if not isinstance(self.batch, Schedule):
+            object.__setattr__(self, "batch", _batch(self.batch))
             _marks(self.batch)
         for option, allowed in (("per", get_args(Per)), ("aim", get_args(Aim))):
             value = getattr(self, option)
             if value not in allowed:
                 raise AllocationError(f"{option} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-        if not 0 <= self.ridge < math.inf:
+        if not 0 <= _number("ridge", self.ridge) < math.inf:
             raise AllocationError(f"ridge must be a finite number, 0 or more, not {self.ridge!r}")
 
     def marks(self, horizon: float) -> tuple[float, ...]:
@@ -168,7 +176,7 @@ class ETG:
 
 def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE) -> ETG:
     """Explore, then commit: spend the share `explore` of the budget equally, estimate once, spend the rest."""
-    if not 0 < explore < 1:
+    if not 0 < _number("the share to explore with", explore) < 1:
         raise AllocationError(f"the share of the budget to explore with must lie between 0 and 1, not {explore!r}")
     return ETG((explore, 1.0), aim=aim, ridge=ridge)
 
@@ -176,9 +184,23 @@ def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE) -> 
 Policy = Fixed | ETG
 
 
+def _number(what: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise AllocationError(f"{what} must be a number, not {value!r}")
+    return float(value)
+
+
+def _batch(batch: object) -> float | tuple[float, ...]:
+    if isinstance(batch, Real):
+        return _number("a batch", batch)
+    if isinstance(batch, str) or not isinstance(batch, Iterable):
+        raise AllocationError(f"a batch is a number, a list of marks or a Schedule, not {batch!r}")
+    return tuple(_number("a mark", mark) for mark in batch)
+
+
 def _marks(batch: float | Sequence[float]) -> tuple[float, ...]:
     if isinstance(batch, int | float):
-        if isinstance(batch, bool) or not 0 < batch <= 1:
+        if not 0 < batch <= 1:
             raise AllocationError(f"a batch is a share of the budget, above 0 and at most 1, not {batch!r}")
         count = max(1, math.ceil(1.0 / batch - 1e-9))
         return (*(min(1.0, batch * (k + 1)) for k in range(count - 1)), 1.0)

@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "statistics and nothing": (lambda: sw.summarize(ONE, "s", FULL["s"]) + None, "merged"),  # type: ignore[operator]
     "data of a source without moments": (
         call(sw.Study(["x - b"], "b", {"s": S("x"), "idle": S("y")}), {"idle": {"y": Y}}),
-        "none of the sources",
+        "computes no moment",
     ),
 }
 

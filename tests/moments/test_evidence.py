@@ -141,7 +141,7 @@ def test_slopes_are_derivatives(pair: Pair) -> None:
 
 
 def test_homoskedastic_variance_against_numpy() -> None:
-    """Ω_jk = E[q_j q_k] E[r_j r_k] for moments q_j r_j, q being the factors without parameters."""
+    """Ω_jk = E[q_j q_k] E[r_j r_k] for moments q_j r_j, q the factors without parameters. Entries are up to 50."""
     pair = pair_of(["z*(x - a*z)", "z*x*(y - a*b*z)", "y - b*x - c", "z**2*(x - c)"])
     at = data()
     x, y, z = at["x"], at["y"], at["z"]
@@ -155,8 +155,8 @@ def test_homoskedastic_variance_against_numpy() -> None:
         r = np.stack([x - a * z, y - a * b * z, y - b * x - c, x - c])
         omega = (q @ q.T / ROWS) * (r @ r.T / ROWS)
         found = variance(pair.gram, pair.theta, "homoskedastic")[..., index]
-        np.testing.assert_allclose(found, omega, rtol=TOLERANCE)
-        np.testing.assert_allclose(rows[..., index] @ rows[..., index].T, omega, rtol=TOLERANCE)
+        np.testing.assert_allclose(found, omega, rtol=0, atol=50 * TOLERANCE)
+        np.testing.assert_allclose(rows[..., index] @ rows[..., index].T, omega, rtol=0, atol=50 * TOLERANCE)
         derivatives = (
             [-z, -b * z, nothing, nothing],
             [nothing, -a * z, -x, nothing],
@@ -164,10 +164,8 @@ def test_homoskedastic_variance_against_numpy() -> None:
         )
         for d, dr in enumerate(np.stack(row) for row in derivatives):
             half = (q @ q.T / ROWS) * (dr @ r.T / ROWS)
-            np.testing.assert_allclose(found_slope[d, ..., index], half, rtol=TOLERANCE, atol=TOLERANCE)
-            np.testing.assert_allclose(
-                found_cross[:, d, index], half @ along[:, index], rtol=10 * TOLERANCE, atol=10 * TOLERANCE
-            )
+            np.testing.assert_allclose(found_slope[d, ..., index], half, rtol=0, atol=50 * TOLERANCE)
+            np.testing.assert_allclose(found_cross[:, d, index], half @ along[:, index], rtol=0, atol=50 * TOLERANCE)
 
 
 def test_rows_refuse_a_variance_that_needs_separable_moments() -> None:

@@ -1,0 +1,1 @@
+"""The best division of money over sources, and whole rows from it."""

@@ -85,14 +85,14 @@ def allocate(
         if not found.searched:
             note += "; over the most promising sources only, because there are too many for all"
         if not found.money.any():
-            raise AllocationError(f"a budget of {budget:g} buys no mix that identifies the target on these terms; raise it")
+            raise AllocationError(f"on these terms a budget of {budget:g} buys no mix that identifies the target")
         return _allocation(objective, market, found.money, found.value, gap, note, found.charges)
     money, value, gap = objective.minimize(market)
     return _allocation(objective, market, money, value, gap, "")
 
 
 def variance(study: Study, fit: Fit, kappa: Mapping[str, float], *, stacking: Stacking | None = None) -> float:
-    """V(θ̂, κ)·(κᵀc) of a mix of rows, in the same unit as `Allocation.variance`; infinite when it does not identify f."""
+    """V(θ̂, κ)·(κᵀc) of a mix of rows, in the unit of `Allocation.variance`; infinite when it does not identify f."""
     market = market_of(study, None, {}, {}, {})
     shares = market.by_source(kappa, "kappa")
     if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.any()):

@@ -161,7 +161,7 @@ class _Program:
     cones: list[int]
 
     def solve(self, tolerance: float) -> tuple[Array, Array]:
-        """x and the multipliers. Whether they are any good is judged by the certificate, not by the solver's verdict."""
+        """x and the multipliers. The certificate judges whether they are any good, not the solver's verdict."""
         import clarabel
 
         settings = clarabel.DefaultSettings()

@@ -7,6 +7,7 @@ are drawn; a set that identifies the target for one of them does so almost every
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -76,9 +77,13 @@ def _population(count: int, random: np.random.Generator) -> Array:
 
 def _suggestion(study: Study) -> str:
     useful = compile_study(study).sources
+    needed = needed_rows(study, useful)
+    scarce = [name for name in needed if (study.sources[name].capacity or math.inf) < needed[name]]
+    if scarce:
+        return f"There are fewer rows of {', '.join(scarce)} than moments: declare the study without."
     if not identifies(study, useful):
         return "All sources together do not identify it either: add a source or a moment that bears on the target."
-    least = max(needed_rows(study, useful).values())
+    least = max(needed.values())
     cost = sum(least * study.sources[name].cost for name in useful)
     rows = "1 row" if least == 1 else f"{least} rows"
     return f"The smallest equal first round that would do is {rows} of each source, at a cost of {cost:g}."

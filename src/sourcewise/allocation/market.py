@@ -42,7 +42,7 @@ class Market:
 
     def lots(self, sizes: Mapping[str, int]) -> Array:
         """Price of one lot of each source; single rows where no size is given."""
-        rows = _whole(self.by_source(sizes, "lots"), "lots")
+        rows = whole_numbers(self.by_source(sizes, "lots"), "lots")
         for name in sizes:
             if not sizes[name] >= 1:
                 raise AllocationError(f"a lot has 1 row or more; that of {name!r} has {sizes[name]!r}")
@@ -75,8 +75,8 @@ def market_of(
             raise AllocationError("rows already bought, and least rows, mean something only within a budget=...")
         return Market(names, costs, 1.0, shares, free.upper, free.bought)
     budget = positive("a budget", budget)
-    bought = _whole(free.by_source(spent, "spent"), "spent")
-    least = np.maximum(bought, _whole(free.by_source(least_rows, "least_rows"), "least_rows"))
+    bought = whole_numbers(free.by_source(spent, "spent"), "spent")
+    least = np.maximum(bought, whole_numbers(free.by_source(least_rows, "least_rows"), "least_rows"))
     capacity = np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
     for name, rows, most in zip(names, least, capacity, strict=True):
         if rows > most:
@@ -99,7 +99,8 @@ def positive(what: str, value: float) -> float:
     return float(value)
 
 
-def _whole(values: Array, what: str) -> Array:
+def whole_numbers(values: Array, what: str) -> Array:
+    """`values`, after a check that all are whole and 0 or more."""
     if not (np.isfinite(values).all() and (values >= 0).all() and (values == np.floor(values)).all()):
         raise AllocationError(f"{what} must hold whole numbers of rows, 0 or more, not {values.tolist()}")
     return values

@@ -96,6 +96,8 @@ def objective_of(study: Study, fit: Fit, stacking: Stacking | None) -> StackedOb
     """The objective at the estimate in `fit`."""
     if stacking is not None and stacking not in get_args(Stacking):
         raise AllocationError(f"stacking must be one of {', '.join(map(repr, get_args(Stacking)))}, not {stacking!r}")
+    if not isinstance(study, Study) or not isinstance(fit, Fit):
+        raise AllocationError("an allocation needs a Study(...) and the Fit(...) of some of its sources")
     if fit.study.moments != study.moments or set(fit.study.sources) - set(study.sources):
         raise AllocationError("the fit is of another study: its moments or sources are not those of the study given")
     positions = {name: study.moments_of(name) for name in study.sources}

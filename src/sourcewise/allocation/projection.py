@@ -78,7 +78,8 @@ def nearest_by_budget(target: Array, counts: Array, costs: Array, budget: ArrayL
     outside = np.flatnonzero(~inside & ~full)
     if len(outside):
         aim, have, limit = (np.take(part, outside, axis=-1) for part in (aim, have, limit))
-        rows[:, outside] = _nearest_mix(aim, have, limit * price / money[outside], money[outside] / price)
+        found = _nearest_mix(aim, have, limit * price / money[outside], money[outside] / price)
+        rows[:, outside] = np.minimum(found, limit)
     return rows
 
 

@@ -9,15 +9,18 @@ from sourcewise.numerics.linalg import Array, cholesky, solve_lower, solve_upper
 
 Flags = NDArray[np.bool_]
 
-CONVERGED = 1e-15
-"""Complementarity, where the largest coefficients of the objective are 1: as exact as doubles allow."""
+CONVERGED = 1e-14
+"""Complementarity, where the largest coefficients of the objective are 1."""
 
-RESIDUAL = 1e-13
+RESIDUAL = 1e-11
 
 REACH = 0.99
 """Fraction of the way to the boundary that a step may go."""
 
-CENTRING = 1e-3
+FIRST = 0.1
+"""Complementarity of every pair at the start."""
+
+CENTRING = 0.03
 """The least that a step keeps of the complementarity."""
 
 STEPS = 60
@@ -35,11 +38,9 @@ def minimize(hessian: Array, linear: Array, limits: Array, start: Array, limited
     free = start > 0
     rows = limits * limited[:, None] * free
     curve, slope = hessian * (free[:, None] & free), linear * free
-    x, v = np.where(free, start, 1.0), 0.1 * limited
+    x, level = np.where(free, start, 1.0), np.zeros(start.shape[-1])
     spare = np.where(limited, np.einsum("ijb,jb->ib", rows, x), 1.0)
-    price = np.einsum("ijb,jb->ib", curve, x) + slope - np.einsum("jib,jb->ib", rows, v)
-    level = np.where(free, price, np.inf).min(axis=0) - 0.1
-    z = np.where(free, price - level, 0.0)
+    z, v = FIRST * free / x, FIRST * limited / spare  # a start off centre would never leave tiny limits
     pairs = free.sum(axis=0) + limited.sum(axis=0)
     for _ in range(STEPS):
         wrong = np.einsum("ijb,jb->ib", curve, x) + slope - level * free - z - np.einsum("jib,jb->ib", rows, v)
@@ -52,7 +53,7 @@ def minimize(hessian: Array, linear: Array, limits: Array, start: Array, limited
         length = np.minimum(system.reach(*first), 1.0)
         after = np.einsum("sb,sb->b", x + length * first[0], z + length * first[1])
         after += np.einsum("sb,sb->b", spare + length * first[2], v + length * first[3])
-        centre = np.clip((after / np.maximum(gap, 1e-300)) ** 3, CENTRING, 1.0) * gap / pairs
+        centre = np.maximum(np.clip((after / gap) ** 3, CENTRING, 1.0) * gap, 0.1 * CONVERGED) / pairs
         bend = length * length  # a corrector for more than the step that is possible leads into cycles
         complement = centre * free - x * z - bend * first[0] * first[1]
         move = system.move(wrong, complement, centre * limited - spare * v - bend * first[2] * first[3])

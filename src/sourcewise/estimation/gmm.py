@@ -129,7 +129,7 @@ def estimate(
 
 
 def _search(
-    compiled: CompiledStudy, problem: Problem, start: Array, unit: Array, settings: Settings
+    compiled: CompiledStudy, problem: Problem, start: Array, unit: Array, settings: Settings, near: bool = False
 ) -> Search:
     return minimize(
         problem,
@@ -138,6 +138,7 @@ def _search(
         upper=compiled.upper,
         noise=unit,
         max_iterations=settings.max_iterations,
+        near=near,
     )
 
 
@@ -231,7 +232,7 @@ def _reweighted(compiled: CompiledStudy, blocks: Blocks, last: Estimates, settin
     ranks = sum(triangle.rank for triangle in weight.triangles or [])
     # U Ω Uᵀ is the identity, but for the ridge
     unit = noise(blocks, weight, last.theta) if settings.ridge else np.sqrt(ranks / blocks.rows)
-    search = _search(compiled, WeightedMoments(blocks, weight), last.theta, unit, settings)
+    search = _search(compiled, WeightedMoments(blocks, weight), last.theta, unit, settings, near=True)
     status = np.where(search.converged, _status(search), Status.ITERATIONS)
     status = np.where(search.finite & np.isfinite(last.theta).all(axis=0), status, Status.NOT_FINITE)
     return Estimates(

@@ -13,13 +13,17 @@ from functools import lru_cache
 import numpy as np
 
 from sourcewise.estimation.blocks import Blocks
+from sourcewise.moments.base import Evidence
 from sourcewise.moments.compiled import CompiledStudy
-from sourcewise.numerics.linalg import Array, matmul, orthogonalize
+from sourcewise.numerics.linalg import Array, Triangle, matmul, orthogonalize
 from sourcewise.spec.nodes import Node, derivative, number
 from sourcewise.spec.study import Study
 
 DRAWS = 12
 """Starting points where some parameter has to be drawn."""
+
+COLLINEAR = 0.05
+"""The linear pass looks twice where a column of it is this near to a combination of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +156,34 @@ def _solve(stage: Stage, blocks: Blocks, theta: Array) -> Array:
     chosen = list(stage.parameters)
     origin = theta.copy()
     origin[chosen] = 0.0
-    rows = []
+    tables = []
     for part in blocks.evidence.values():
         local = [k for k, j in enumerate(part.positions) if j in stage.moments]
         if local:
             mean, slope = part.mean_and_slope(origin)
-            rows.append(np.concatenate([slope[local][:, chosen], mean[local][:, None]], axis=1))
-    table = np.concatenate(rows)
-    length = np.sqrt(np.einsum("rdb,rdb->rb", table[:, :-1], table[:, :-1]))
-    table = table * np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)[:, None]
-    table[~np.isfinite(table)] = 0.0
-    triangle = orthogonalize(np.ascontiguousarray(table[:, :-1].swapaxes(0, 1)))
-    shadow = np.einsum("drb,rb->db", triangle.basis, table[:, -1])
+            tables.append((part, local, np.concatenate([slope[local][:, chosen], mean[local][:, None]], axis=1)))
+    triangle, right = _triangular([_unit_rows(table) for _, _, table in tables])
+    if (triangle.pivots < COLLINEAR).any():
+        # In the moments' own spread, instruments far from 0 are not collinear any more.
+        triangle, right = _triangular([_white_rows(part, local, blocks, origin, t) for part, local, t in tables])
+    shadow = np.einsum("drb,rb->db", triangle.basis, right)
     return -matmul(triangle.inverse.swapaxes(0, 1), shadow)
+
+
+def _triangular(tables: list[Array]) -> tuple[Triangle, Array]:
+    """The columns of the joined tables, factorised, but for the last one, which is given as it is."""
+    table = np.concatenate(tables)
+    table[~np.isfinite(table)] = 0.0
+    return orthogonalize(np.ascontiguousarray(table[:, :-1].swapaxes(0, 1))), table[:, -1]
+
+
+def _unit_rows(table: Array) -> Array:
+    length = np.sqrt(np.einsum("rdb,rdb->rb", table[:, :-1], table[:, :-1]))
+    return table * np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)[:, None]
+
+
+def _white_rows(part: Evidence, local: list[int], blocks: Blocks, origin: Array, table: Array) -> Array:
+    """Rows in units of the moments' variance at the origin; unit rows where that has nothing to say."""
+    spread = orthogonalize(part.factor(origin, blocks.errors)[local])
+    white = np.sqrt(part.rows) * matmul(spread.inverse, table)
+    return np.where(spread.kept[:, None], white, _unit_rows(table))

@@ -31,6 +31,9 @@ from sourcewise.spec.nodes import (
 MAX_TERMS = 500
 """Data terms that one moment may expand to."""
 
+MAX_DEGREE = 16
+"""Powers of data that one term may multiply up to."""
+
 Monomial = tuple[tuple[str, int], ...]
 """Powers of centred atoms by the atom's text, sorted; () is the constant term."""
 
@@ -122,6 +125,8 @@ def _merge(left: Monomial, right: Monomial) -> Monomial:
     powers = dict(left)
     for atom, exponent in right:
         powers[atom] = powers.get(atom, 0) + exponent
+    if sum(powers.values()) > MAX_DEGREE:
+        raise StudyError(f"a moment multiplies data up to a power above {MAX_DEGREE}; lower its powers")
     return tuple(sorted(powers.items()))
 
 

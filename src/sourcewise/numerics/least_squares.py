@@ -73,11 +73,19 @@ class _State:
 
 
 def minimize(
-    problem: Problem, start: Array, *, lower: Array, upper: Array, noise: Array, max_iterations: int = 100
+    problem: Problem,
+    start: Array,
+    *,
+    lower: Array,
+    upper: Array,
+    noise: Array,
+    max_iterations: int = 100,
+    near: bool = False,
 ) -> Search:
     """Minimise ‖r(θ)‖² from start (D, B) within lower ≤ θ ≤ upper, each (D,) or (D, B).
 
-    `noise` (B,) is the size of r's sampling error, in which convergence is judged.
+    `noise` (B,) is the size of r's sampling error, in which convergence is judged. `near` says that the start is
+    itself an estimate, so that a long step is to be trusted more than the slope of the objective.
     """
     low, high = (np.broadcast_to(bound.T, start.shape[::-1]).T for bound in (lower, upper))
     state = _open(problem, np.clip(start, low, high), noise, low, high)
@@ -108,6 +116,8 @@ def minimize(
         trial = np.clip(state.theta + step, state.low, state.high)
         residual, jacobian = current.residual(trial)
         objective = squared(residual)
+        if near:
+            _round_the_bend(current, state, trial, residual, jacobian, objective)
         done, finished = _advance(state, trial, residual, jacobian, objective, shrinking)
         out.theta[:, state.which] = state.theta
         out.objective[state.which] = state.objective
@@ -172,6 +182,28 @@ def _damped(columns: Array, residual: Array, damping: Array, scale: Array) -> Ar
     triangle = orthogonalize(tall)
     shadow = np.einsum("drb,rb->db", triangle.basis[:, :count], residual)
     return -matmul(triangle.inverse.swapaxes(0, 1), shadow)
+
+
+def _round_the_bend(
+    problem: Problem, state: _State, trial: Array, residual: Array, jacobian: Array, objective: Array
+) -> None:
+    """Where a step led uphill, see where one more would lead, and go there if that is down after all.
+
+    Products of parameters (d + alpha*beta*z with z far from 0) make a narrow curved valley: the full step lands on
+    its slope, the next one on its floor, while damped steps creep along it for ever.
+    """
+    lost = np.flatnonzero(objective > state.objective)
+    if not lost.size:
+        return
+    some, low, high = problem.take(lost), state.low[:, lost], state.high[:, lost]
+    ahead = _open(some, trial[:, lost], state.noise[lost], low, high)
+    there = np.clip(ahead.theta + _step(ahead)[0], low, high)
+    further, slopes = some.residual(there)
+    height = squared(further)
+    good = height < state.objective[lost]
+    which = lost[good]
+    trial[:, which], objective[which] = there[:, good], height[good]
+    residual[:, which], jacobian[..., which] = further[:, good], slopes[..., good]
 
 
 def _curved_steps(problem: Problem, state: _State, step: Array, slow: Integers) -> None:

@@ -127,7 +127,8 @@ def _check(statistics: Statistics) -> None:
         )
     if gram.shape != (size, size):
         raise DataError(f"statistics of source {name!r} need a {size} × {size} Gram matrix, not {gram.shape}")
-    if not np.isfinite(gram).all() or not np.isfinite(list(statistics.centre.values())).all():
+    centre = wire.as_array(list(statistics.centre.values()), f"the centre of source {name!r}", 1)
+    if not np.isfinite(gram).all() or not np.isfinite(centre).all():
         raise DataError(
             f"the sums of products of source {name!r} are not finite: its values are too large to be multiplied; "
             f"express its variables in larger units"

@@ -42,6 +42,8 @@ def summarize(
     compiled = compile_source(study, source)
     reader = RowReader(data, compiled.variables, source=source, missing=missing)
     if compiled.separable is None:
+        if centre is not None:
+            raise DataError(f"source {source!r} keeps its rows as they are, so it takes no centre; leave centre= out")
         blocks = list(reader)
         return Rows(source, compiled.variables, np.hstack(blocks), reader.dropped)
     checked = None if centre is None else _check_centre(compiled, centre)
