@@ -161,7 +161,7 @@ class ETG:
         enough = due >= position.cheapest * (1 - 1e-9)
         index = np.where(enough.any(axis=0), enough.argmax(axis=0), len(marks) - 1)
         money = np.clip(due[index, np.arange(due.shape[1])], 0.0, position.left)
-        return Round(money, np.full_like(money, np.nan), index == 0)
+        return Round(money, np.full_like(money, np.nan), (index == 0) | ~position.rows.any(axis=0))
 
     def _by_rows(self, position: Position) -> Round:
         horizon = np.floor(position.budget / position.costs.max())
@@ -171,7 +171,7 @@ class ETG:
         index = (had >= ends).sum(axis=0)
         last = np.diff(ends, axis=0, prepend=0.0)[-1]
         rows = np.where(index < len(marks), ends[np.minimum(index, len(marks) - 1), np.arange(len(had))] - had, last)
-        return Round(position.left, np.maximum(rows, 1.0), index == 0)
+        return Round(position.left, np.maximum(rows, 1.0), (index == 0) | (had == 0))
 
 
 def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE) -> ETG:

@@ -1,7 +1,7 @@
 """Thousands of designs at once, against certificates, closed forms and the cone program.
 
-Tolerances: the certified gap stops at about 1e-10, where the search does, so 1e-8 leaves room for other processors; variances are compared
-with an independent evaluation by least squares, exact to the condition of the problem (1e-9)."""
+Tolerances: the certified gap stops at about 1e-10, where the search does, so 1e-8 leaves room for other processors;
+variances are compared with an independent evaluation by least squares, exact to the condition of the problem (1e-9)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def test_every_answer_is_certified_and_its_variance_is_true(shape: tuple[int, in
     found = solve_batch(roots, gradient)
     seen = np.isfinite(found.value)
     assert seen.mean() > 0.3
-    assert found.gap[seen].max() <= 1e-8
-    assert np.isnan(found.gap[~seen]).all()
+    assert found.gap.max() <= 1e-8
     assert (found.money >= 0).all()
     assert found.money.sum(axis=0) == pytest.approx(1.0, abs=1e-12)
     for b in range(0, shape[-1], 7):
@@ -64,13 +63,14 @@ def test_agrees_with_the_cone_program_under_limits(limited: str) -> None:
         upper[3, upper.sum(axis=0) < total] = np.inf
         upper[:, :10] = lower[:, :10] + (total - lower.sum(axis=0))[:10] * generator.dirichlet(np.ones(4), 10).T
     found = solve_batch(roots, gradient, total, lower, upper)
-    assert np.nanmax(found.gap) <= 1e-8
+    assert found.gap.max() <= 1e-8
     slack = 1e-9 * total
     assert ((found.money >= lower - slack) & (found.money <= upper + slack)).all()
     assert np.abs(found.money.sum(axis=0) - total).max() <= 1e-9 * total.max()
     for b in range(0, 240, 3):
         pieces = tuple(roots[i, :, :, b] for i in range(4))
         other = solve(Problem(pieces, gradient[:, b], float(total[b]), lower[:, b], upper[:, b]))
+        # The cone program's answer is only known to lie within its own gap where sources are nearly collinear.
         assert np.isfinite(other.value) == np.isfinite(found.value[b])
         if np.isfinite(other.value):
             assert found.value[b] == pytest.approx(other.value, rel=2e-8 + 2 * other.gap)

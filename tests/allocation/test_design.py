@@ -195,6 +195,18 @@ def test_agrees_with_sequential_quadratic_programming(seed: int, limits: bool) -
     assert best <= found.value * (1 + 1e-5)
 
 
+def test_thousands_of_sources_most_of_them_at_a_limit() -> None:
+    random = np.random.default_rng(41)
+    size = 3000
+    roots = tuple(random.standard_normal((3, 10)) / 10 ** random.uniform(-1, 1) for _ in range(size))
+    upper = np.full(size, 2.0 / size)
+    problem = Problem(roots, random.standard_normal(10), 1.0, None, upper)
+    found = solve(problem)
+    check(problem, found)
+    assert found.gap < 1e-9
+    assert (found.money == upper).sum() > size / 3
+
+
 # --- what must not matter ------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sourcewise.allocation.interior import BOLD, CAREFUL, Flags, Frame, Point, follow, frame
 from sourcewise.errors import AllocationError
@@ -26,8 +25,8 @@ PIVOT = 1e-4
 NEGLIGIBLE = 1e-5
 """A share below this is set to zero when the source would also have to be cheaper by more than the share."""
 
-CACHE = 2**17
-"""Numbers in the largest array of a chunk: what stays in the second-level cache with its companions."""
+CACHE = 2**18
+"""Numbers in the largest array of a chunk: fewer cost calls, many more would leave the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Designs:
     value: Array
     """The variance at `money` (B,), infinite when no feasible money identifies the target."""
     gap: Array
-    """(B,): no feasible mix has a variance below value·(1 − gap). NaN where the value is infinite."""
+    """(B,): no feasible mix has a variance below value·(1 − gap). 0 where the value is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,9 @@ def solve_batch(
     """
     size, _, dimension, batch = roots.shape
     limits = _limits(size, batch, total, lower, upper)
-    money, value, gap = limits.fixed + limits.start, np.full(batch, np.inf), np.full(batch, np.nan)
+    money, value, gap = limits.fixed + limits.start, np.full(batch, np.inf), np.zeros(batch)
     scale = np.abs(gradient).max(axis=0, initial=0.0)
-    value[scale == 0], gap[scale == 0] = 0.0, 0.0
+    value[scale == 0] = 0.0
     pending = np.flatnonzero(np.isfinite(roots).all(axis=(0, 1, 2)) & np.isfinite(scale) & (scale > 0))
     chunk = max(64, CACHE // (size * dimension**2))
     for pace in (BOLD, CAREFUL):  # the few left over are collected, so that no chunk waits for them
@@ -109,7 +108,8 @@ def _limits(size: int, batch: int, total: Array | float, lower: Array | None, up
 def _refuse(wrong: Flags, rule: str, one: Array, other: Array) -> None:
     if wrong.any():
         b = int(np.flatnonzero(wrong)[0])
-        raise AllocationError(f"{rule}: {one[b]:.10g} against {other[b]:.10g} in problem {b}; change the limits or the total")
+        figures = f"{one[b]:.10g} against {other[b]:.10g} in problem {b}"
+        raise AllocationError(f"{rule}: {figures}; change the limits or the total")
 
 
 def _judge(problem: Frame, point: Point) -> tuple[Array, Array, Array]:
@@ -124,7 +124,7 @@ def _judge(problem: Frame, point: Point) -> tuple[Array, Array, Array]:
 
 
 def _snap(problem: Frame, point: Point) -> Array:
-    """Money that the search drives to zero or to a cap put exactly there, and what is left over shared by the others."""
+    """Money that the search drives to zero or to a cap put exactly there, and what is left shared by the others."""
     capped = (problem.price > 0) & np.isfinite(problem.caps)
     share, spare, weight = point.t * problem.price, point.slack * problem.price, point.level * problem.price
     none = (problem.price > 0) & (share < NEGLIGIBLE) & (share * weight < point.idle)
@@ -168,4 +168,4 @@ def _bound(problem: Frame, u: Array) -> Array:
     most = np.einsum("sb,sb->b", taken, np.take_along_axis(rate, order, axis=0))
     most += np.einsum("ijb,ib,jb->b", problem.base, u, u)
     reach = np.einsum("db,db->b", problem.target, u) ** 2
-    return np.divide(reach, most, out=np.zeros_like(reach), where=most > 0)
+    return np.asarray(np.divide(reach, most, out=np.zeros_like(reach), where=most > 0))

@@ -106,7 +106,7 @@ def cone_program(frame: Frame, chosen: Integers, tolerance: float) -> Iterate:
 
 
 def _with_limits(frame: Frame, chosen: Integers, tolerance: float) -> Iterate:
-    from scipy.sparse import csc_matrix, hstack, vstack
+    from scipy.sparse import block_diag, csc_matrix, hstack, vstack
 
     count, (_, rows, rank) = len(chosen), frame.roots.shape
     capped = np.flatnonzero(np.isfinite(frame.caps[chosen]))
@@ -124,11 +124,11 @@ def _with_limits(frame: Frame, chosen: Integers, tolerance: float) -> Iterate:
     right = np.zeros(limits + place.size)
     right[limits + place[:, 0]] = 1.0
     right[limits + place[:, 1]] = -1.0
-    quadratic = np.zeros((width, width))
-    quadratic[:rank, :rank] = np.triu(2.0 * frame.fixed.T @ frame.fixed)
+    upper = np.triu(2.0 * frame.fixed.T @ frame.fixed)
+    quadratic = block_diag([upper, csc_matrix((width - rank, width - rank))], format="csc")
     linear = np.concatenate([-2.0 * frame.gradient, [1.0], frame.caps[chosen[capped]]])
     matrix = vstack([signs, cones], format="csc")
-    program = _Program(csc_matrix(quadratic), linear, matrix, right, limits, [rows + 2] * count)
+    program = _Program(quadratic, linear, matrix, right, limits, [rows + 2] * count)
     x, multipliers = program.solve(tolerance)
     y = np.zeros(len(frame.roots))
     y[chosen] = multipliers[limits + place[:, 0]] + multipliers[limits + place[:, 1]]

@@ -94,6 +94,8 @@ def solved(stack: Array, gradient: Array, noise: float) -> tuple[float, Array]:
     """gᵀ(AᵀA)⁻g and u = (AᵀA)⁻g for a root A (·, r), infinite where g is outside its range; ‖g‖ must be 1."""
     if not len(stack):
         return np.inf, np.zeros_like(gradient)
+    if len(stack) > len(gradient):
+        stack = np.asarray(np.linalg.qr(stack, mode="r"))
     _, sizes, directions = np.linalg.svd(stack, full_matrices=True)
     padded = np.zeros(len(gradient))
     padded[: len(sizes)] = sizes

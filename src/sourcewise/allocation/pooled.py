@@ -43,11 +43,13 @@ def variance(problem: PooledProblem, rows: Array) -> tuple[float, Array]:
     For a source without rows the derivative is one-sided: moments that only it computes count as well."""
     shown = problem.masks.T @ rows
     held = shown > 0
+    if not held.any():
+        return np.inf, np.zeros_like(rows)
     slope = shown[held, None] * problem.slope[held]
     pairs = (problem.masks.T * rows) @ problem.masks
     root = inverse_root((pairs * problem.omega)[np.ix_(held, held)])
     known = information(root @ slope)
-    if not len(root) or not known.identifies(problem.gradient):
+    if not known.identifies(problem.gradient):
         return np.inf, np.zeros_like(rows)
     tilt = known.inverse @ problem.gradient
     pull = np.zeros(len(shown))

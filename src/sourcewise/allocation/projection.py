@@ -1,10 +1,10 @@
 """Feasible regions of the next batch, and the point of a region nearest to a target ratio (the paper's projections).
 
 After counts n (T rows in all), rows Δ ≥ 0 lead to the ratio κ = (n + Δ)/(T + ΣΔ). With b rows to come the region is a
-simplex. With money b to come it is {κ : cᵀΔ = b}, which the paper writes in a way that looks curved. It is not: Δ → κ is a
-linear-fractional map with a positive denominator, and such a map takes a polytope to a polytope, here the one with the vertices
-(n + b/c_i e_i)/(T + b/c_i). So the nearest point is unique, the problem is a convex quadratic program, and no search
-over the number of new rows can do better.
+simplex. With money b to come it is {κ : cᵀΔ = b}, which the paper writes in a way that looks curved. It is not: Δ → κ
+is a linear-fractional map with a positive denominator, and such a map takes a polytope to a polytope, here the one
+with the vertices (n + b/c_i e_i)/(T + b/c_i). So the nearest point is unique, the problem is a convex quadratic
+program, and no search over the number of new rows can do better.
 
 Arrays are (S, B), batch last; a target or counts of shape (S, 1) serve all problems.
 """
@@ -74,8 +74,8 @@ def nearest_by_budget(target: Array, counts: Array, costs: Array, budget: ArrayL
     slack = REACHED * (have.sum(axis=0) + money / price.min())
     inside = ((rows >= -slack) & (rows <= limit + slack)).all(axis=0)
     full = within <= money * (1 + REACHED)
-    rows = np.where(full, np.where(np.isfinite(limit), limit, 0.0), np.clip(rows, 0.0, limit))
-    outside = np.flatnonzero(~inside & ~full)
+    rows = np.where(money > 0, np.where(full & np.isfinite(limit), limit, np.clip(rows, 0.0, limit)), 0.0)
+    outside = np.flatnonzero(~inside & ~full & (money > 0))
     if len(outside):
         aim, have, limit = (np.take(part, outside, axis=-1) for part in (aim, have, limit))
         found = _nearest_mix(aim, have, limit * price / money[outside], money[outside] / price)

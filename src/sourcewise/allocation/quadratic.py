@@ -69,15 +69,13 @@ class _System:
 
     __slots__ = ("_factor", "_free", "_one", "_point", "_rows")
 
-    def __init__(
-        self, curve: Array, rows: Array, x: Array, z: Array, v: Array, spare: Array, free: Flags
-    ) -> None:
+    def __init__(self, curve: Array, rows: Array, x: Array, z: Array, v: Array, spare: Array, free: Flags) -> None:
         self._rows, self._point, self._free = rows, (x, z, v, spare), free
         matrix = curve + np.einsum("kib,kjb->ijb", rows * (v / spare)[:, None], rows)
         index = np.arange(len(x))
         matrix[index, index] += np.where(free, z / x, 1.0)
         self._factor = cholesky(matrix)
-        self._one = self._solve(1.0 * free)
+        self._one = self._solve(free.astype(np.float64))
 
     def _solve(self, right: Array) -> Array:
         return solve_upper(self._factor, solve_lower(self._factor, right))

@@ -1,11 +1,12 @@
 """Whole rows from real ones: as near to what is wanted as the money allows, and no money left that buys a row.
 
 A source is bought in lots (of one row, usually). First every source gets the whole part of what is wanted; then, while
-some source with free capacity still fits the money, the one with the largest shortfall against what is wanted, counted in
-lots, gets one more (the first in order among equals).
+some source with free capacity still fits the money, the one with the largest shortfall against what is wanted,
+counted in lots, gets one more (the first in order among equals).
 
-Costs are binary floats: ten rows at 0.1 cost a hair more than 1.0. So money counts as enough when it lacks less
-than 1e-9 of the budget; in exact arithmetic the rows never cost more than budget·(1 + 1e-9).
+Costs are binary floats: three rows at 0.1 cost a hair more than 0.3. So money counts as enough for a lot when it lacks
+less than 1e-9 of the budget and less than a thousandth of the lot. In exact arithmetic the rows never cost more than
+budget·(1 + 1e-9), and no lot fits into the money that is left.
 """
 
 from __future__ import annotations
@@ -79,13 +80,14 @@ def _buy(desired: Array, price: Array, room: Array, money: Array, spent: Array) 
     even where a budget of millions meets a row of a cent."""
     count = np.floor(desired)
     columns = np.arange(count.shape[1])
+    enough = price - np.minimum(TOLERANCE * money, 1e-3 * price)
     while True:
-        left = money * (1 + TOLERANCE) - spent - np.sum(count * price, axis=0)
-        fits = (count < room) & (price <= left)
+        left = money - spent - np.sum(count * price, axis=0)
+        fits = (count < room) & (enough <= left)
         if not fits.any():
             return np.asarray(count)
         round_price = np.sum(price * fits, axis=0)
-        rounds = np.floor(np.divide(left, round_price, out=np.zeros_like(left), where=round_price > 0))
+        rounds = np.floor(np.divide(left, round_price, out=np.zeros_like(left), where=fits.any(axis=0)))
         count += np.minimum(rounds * fits, room - count)
         first = np.argmax(np.where(fits, desired - count, -np.inf), axis=0)
         one = (rounds == 0) & fits.any(axis=0)
@@ -95,11 +97,11 @@ def _buy(desired: Array, price: Array, room: Array, money: Array, spent: Array) 
 def _check(aim: Array, price: Array, money: Array, have: Array, limit: Array, lot: Array) -> None:
     rules = (
         (np.isfinite(aim).all(), "wanted rows must be finite numbers"),
+        (((lot >= 1) & (lot == np.rint(lot))).all(), "lots must be whole numbers, one or more"),
         ((np.isfinite(price) & (price > 0)).all(), "costs must be positive, finite numbers"),
         ((np.isfinite(money) & (money >= 0)).all(), "a budget must be zero or a positive, finite number"),
         (((have >= 0) & (have == np.rint(have))).all(), "rows already bought must be whole numbers, zero or more"),
         ((limit >= 0).all(), "capacities must be zero or more (inf where there is no limit)"),
-        (((lot >= 1) & (lot == np.rint(lot))).all(), "lots must be whole numbers, one or more"),
     )
     for kept, rule in rules:
         if not kept:

@@ -24,7 +24,8 @@ class Weight:
     triangles: list[Triangle] | None = None
 
     def take(self, which: Integers) -> Weight:
-        return Weight([root if root.shape[-1] == 1 else root[..., which] for root in self.roots])
+        # np.take keeps the batch axis innermost in memory; indexing with [..., which] would not
+        return Weight([root if root.shape[-1] == 1 else np.take(root, which, axis=-1) for root in self.roots])
 
     def apply(self, parts: Sequence[Array]) -> Array:
         """U x for x given by block, (M_b, ..., B), stacked to (R, ..., B)."""

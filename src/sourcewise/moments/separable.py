@@ -44,7 +44,7 @@ class GramEvidence:
             return self
         centre = self._centre if self._centre.shape[1] == 1 else self._centre[:, which]
         taken = type(self)(self._source, self.rows[which], self._gram[which], centre)
-        taken.__dict__["_means"] = self._means[:, which]
+        taken.__dict__["_means"] = np.take(self._means, which, axis=1)
         return taken
 
     def _inputs(self, theta: Array) -> list[Any]:

@@ -139,7 +139,7 @@ def _open(problem: Problem, theta: Array, noise: Array, low: Array, high: Array)
 def _narrow(state: _State, problem: Problem, keep: Bools) -> tuple[_State, Problem]:
     if keep.all():
         return state, problem
-    arrays = (getattr(state, part.name)[..., keep] for part in fields(_State))
+    arrays = (np.compress(keep, getattr(state, part.name), axis=-1) for part in fields(_State))
     return _State(*arrays), problem.take(np.flatnonzero(keep))
 
 
@@ -157,7 +157,7 @@ def _step(state: _State) -> tuple[Array, Array]:
     damping = np.maximum(state.damping, np.where(loose, 1e-8, 0.0))
     damped = np.flatnonzero(damping > 0)
     if damped.size:
-        chosen = (part[..., damped] for part in (columns, state.residual, damping, state.scale))
+        chosen = (np.take(part, damped, axis=-1) for part in (columns, state.residual, damping, state.scale))
         step[:, damped] = _damped(*chosen)
     return step, np.sqrt(squared(shadow))
 
