@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import sourcewise as sw
-from agreement.models import Array, LinearModel, euler, griliches, one_source
+from agreement.models import LinearModel, euler, griliches, one_source
 from agreement.structures import Structure, ability
 
 Figures = dict[str, float]
@@ -75,7 +75,7 @@ def study_of(model: Structure) -> sw.Study:
 
 
 def fit_structure(
-    model: Structure, weights: Array | str, start: Figures | None = None, covariance: str = "robust"
+    model: Structure, weights: Any, start: Figures | None = None, covariance: Any = "robust"
 ) -> Any:
     data = {"data": model.frame}
     return sw.fit(

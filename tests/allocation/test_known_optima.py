@@ -8,6 +8,7 @@ are printed with five digits).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ CASES = [
     ("draft", "stacked", (0.15215, 0.84785), 338.692, 502.62),
     ("draft", "pooled", (0.15215, 0.84785), 338.692, 502.62),
 ]
-MAKE = {
+MAKE: dict[str, Callable[[], worlds.Population]] = {
     "nine": lambda: worlds.confounder_mediator(published=True),
     "eight": lambda: worlds.confounder_mediator(published=False),
     "ihdp": worlds.ihdp,

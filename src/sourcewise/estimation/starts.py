@@ -179,7 +179,7 @@ def _triangular(tables: list[Array]) -> tuple[Triangle, Array]:
 
 def _unit_rows(table: Array) -> Array:
     length = np.sqrt(np.einsum("rdb,rdb->rb", table[:, :-1], table[:, :-1]))
-    return table * np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)[:, None]
+    return np.asarray(table * np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)[:, None])
 
 
 def _white_rows(part: Evidence, local: list[int], blocks: Blocks, origin: Array, table: Array) -> Array:

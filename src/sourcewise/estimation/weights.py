@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sourcewise.errors import EstimationError
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.moments.compiled import Integers
 from sourcewise.numerics.linalg import Array, Triangle, matmul, orthogonalize, psd_root
 
-WeightMatrix = Array | Sequence[Sequence[float]] | Mapping[str, Array]
+WeightMatrix = NDArray[np.floating[Any]] | Sequence[Sequence[float]] | Mapping[str, NDArray[np.floating[Any]]]
 """One M × M matrix, or one a source."""
 
 
