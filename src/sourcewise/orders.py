@@ -102,7 +102,7 @@ def _aim(
         best = _allocated(study, fit) if fit.converged and fit.target.identified else None
         if best is not None and math.isfinite(best.variance):
             return _Aim(np.array(list(best.kappa.values())), "", best)
-        trouble = "the target is not identified so far" if fit.converged else f"the last estimate {fit.status}"
+        trouble = "the target is not identified so far" if fit.converged else f"the last estimate failed: {fit.status}"
     if last_target is not None:
         last = market_of(study, None, {}, {}, {}).by_source(last_target, "last_target")
         if not (np.isfinite(last).all() and (last >= 0).all() and last.any()):

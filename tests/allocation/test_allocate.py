@@ -40,7 +40,9 @@ def brute_force(study: sw.Study, fit: sw.Fit, choices: list[range], budget: floa
     known = np.tensordot(rows[price <= budget * (1 + 1e-12)], grams, 1)
     known = known[np.linalg.det(known) > 1e-12]
     gradient = objective.gradient
-    return float(np.min(np.linalg.solve(known, np.broadcast_to(gradient, known.shape[:2])[..., None])[..., 0] @ gradient))
+    return float(
+        np.min(np.linalg.solve(known, np.broadcast_to(gradient, known.shape[:2])[..., None])[..., 0] @ gradient)
+    )
 
 
 def test_fields_agree_with_each_other_and_with_variance() -> None:
@@ -200,7 +202,15 @@ def test_more_rows_than_there_are_and_mixes_that_are_none() -> None:
         terms: dict[str, Any] = {limit: {"registry": 30}}
         with pytest.raises(sw.AllocationError, match="'registry' must give at least 30 rows but has only 20"):
             sw.allocate(population.study, fit, budget=200, **terms)
-    bad: list[Any] = [{"registry": 0}, {"office": 1}, {"registry": -1}, {"registry": math.inf}, {"registry": "x"}, {}, 1]
+    bad: list[Any] = [
+        {"registry": 0},
+        {"office": 1},
+        {"registry": -1},
+        {"registry": math.inf},
+        {"registry": "x"},
+        {},
+        1,
+    ]
     for kappa in bad:
         with pytest.raises(sw.AllocationError):
             sw.variance(population.study, fit, kappa)
@@ -245,7 +255,9 @@ def test_units_of_variables_and_parameters_do_not_matter(stacking: Any, unit: fl
     other = worlds.Population(population.study, columns, population.mass)
     scaled = sw.allocate(other.study, other.fit(stacking))
     moments = [text.replace("alpha", f"({unit!r}*gamma)") for text in MOMENTS]
-    renamed = worlds.Population(sw.Study(moments, "beta", population.study.sources), population.columns, population.mass)
+    renamed = worlds.Population(
+        sw.Study(moments, "beta", population.study.sources), population.columns, population.mass
+    )
     reparametrised = sw.allocate(renamed.study, renamed.fit(stacking))
     tolerance = 1e-8 if stacking == "stacked" else 1e-6
     assert scaled.kappa == pytest.approx(plain.kappa, abs=tolerance)

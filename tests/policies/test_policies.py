@@ -57,7 +57,10 @@ def test_etc_is_etg_with_two_marks() -> None:
 
 BAD: list[tuple[Any, dict[str, Any], str]] = [
     *((sw.ETG, {"batch": b}, str(b)) for b in (0, -0.1, 1.5, math.nan, math.inf, True, "0.1", None)),
-    *((sw.ETG, {"batch": b}, "") for b in ([], [0.5], [0.5, 0.4, 1], [0.0, 1.0], [0.5, 1.5], [math.nan, 1.0], ["a", 1.0])),
+    *(
+        (sw.ETG, {"batch": b}, "")
+        for b in ([], [0.5], [0.5, 0.4, 1], [0.0, 1.0], [0.5, 1.5], [math.nan, 1.0], ["a", 1.0])
+    ),
     (sw.ETG, {"per": "row"}, "'row'"),
     (sw.ETG, {"aim": "near"}, "'near'"),
     (sw.ETG, {"aim": ["nearest"]}, "nearest"),
@@ -65,7 +68,10 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     *((sw.ETC, {"explore": e}, str(e)) for e in (0, 1, -1, math.nan, "x")),
     *((sw.Schedule, {"factor": f, "exponent": 0.5}, str(f)) for f in (0, -1, math.nan, "x")),
     *((sw.Schedule, {"factor": 1, "exponent": e}, str(e)) for e in (0, 1, 2, math.nan, "x")),
-    *((sw.Fixed, {"mix": m}, "") for m in ("all", None, 3, {}, {"a": 0}, {"a": -1, "b": 2}, {"a": math.nan}, {"a": "x"})),
+    *(
+        (sw.Fixed, {"mix": m}, "")
+        for m in ("all", None, 3, {}, {"a": 0}, {"a": -1, "b": 2}, {"a": math.nan}, {"a": "x"})
+    ),
 ]
 
 
@@ -89,7 +95,7 @@ def test_fixed_mixes() -> None:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     assert sw.ETG(np.float64(0.5)).marks(10) == sw.ETG(0.5).marks(10)
-    assert sw.ETG(np.int64(1)).marks(10) == (1.0,)
+    assert sw.ETG(np.int64(1)).marks(10) == (1.0,)  # type: ignore[arg-type]
     assert sw.ETG(np.array([0.5, 1.0])).marks(10) == (0.5, 1.0)  # type: ignore[arg-type]
 
 

@@ -1,8 +1,9 @@
 """Can a first round work at all? Judged before any money is spent, from the moments alone.
 
-The target is identified by a set of sources when ∇f lies in the row space of the moments' mean derivative. Which
-entries of it vanish for structural reasons shows at any generic parameters and any generic population, so random ones
-are drawn; a set that identifies the target for one of them does so almost everywhere.
+The target is identified by a set of sources when ∇f lies in the row space of the moments' mean derivative. Its rank
+for structural reasons shows at any generic parameters and any generic population *in which all moments hold*, so such
+ones are drawn; a set that identifies the target for one of them does so almost everywhere. (Where the moments do not
+hold the rank may be higher: two IHDP sources would seem to identify an effect that they do not.)
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from sourcewise.errors import AllocationError
 from sourcewise.inference import target_and_gradient
-from sourcewise.moments.compiled import CompiledStudy, compile_study
+from sourcewise.moments.compiled import CompiledSource, CompiledStudy, compile_study
 from sourcewise.numerics.linalg import Array, information
 from sourcewise.spec.study import Study
 
@@ -49,22 +50,36 @@ def identifies(study: Study, sources: Collection[str]) -> bool:
     return any(_identifies_once(study, compiled, used, random) for _ in range(TRIES if used else 0))
 
 
-def _identifies_once(
-    study: Study, compiled: CompiledStudy, used: list[str], random: np.random.Generator
-) -> bool:
+def _identifies_once(study: Study, compiled: CompiledStudy, used: list[str], random: np.random.Generator) -> bool:
     theta = np.clip(random.normal(size=len(compiled.parameters)), compiled.lower, compiled.upper)
     table = dict(zip(study.variables, _population(len(study.variables), random), strict=True))
-    slopes = []
-    for name in used:
-        source = compiled.sources[name]
-        values = source.rowwise([*theta, *(table[v] for v in source.variables)])[len(source.moments) :]
-        means = [np.mean(np.broadcast_to(value, ROWS), where=np.isfinite(value)) for value in values]
-        slopes.append(np.reshape(means, (len(source.moments), len(theta))))
-    jacobian = np.concatenate(slopes)
+    parts = {name: _rowwise(source, theta, table) for name, source in compiled.sources.items()}
+    everything = np.concatenate([part.reshape(-1, ROWS) for both in parts.values() for part in both])
+    finite = np.isfinite(everything).all(axis=0)
+    if not finite.any():
+        return False
+    mass = _balanced(np.concatenate([moments for moments, _ in parts.values()])[:, finite])
+    jacobian = np.concatenate([parts[name][1][..., finite] @ mass for name in used])
     gradient = target_and_gradient(compiled, theta[:, None])[1][:, 0]
     if not np.isfinite(jacobian).all() or not np.isfinite(gradient).all():
         return False
     return information(jacobian).identifies(gradient)
+
+
+def _rowwise(source: CompiledSource, theta: Array, table: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Moments (M, ROWS) of each row and their derivatives (M, D, ROWS)."""
+    values = source.rowwise([*theta, *(table[v] for v in source.variables)])
+    rows = np.array([np.broadcast_to(value, ROWS) for value in values])
+    size = len(source.moments)
+    return rows[:size], rows[size:].reshape(size, len(theta), ROWS)
+
+
+def _balanced(moments: Array) -> Array:
+    """Weights (ROWS,), some of them negative, under which all moments (M, ROWS) have mean zero."""
+    even = np.full(moments.shape[1], 1.0 / moments.shape[1])
+    rules = np.concatenate([moments, np.ones_like(even)[None]])
+    lack = np.append(np.zeros(len(moments)), 1.0) - rules @ even
+    return np.asarray(even + rules.T @ (information(rules.T).inverse @ lack))
 
 
 def _population(count: int, random: np.random.Generator) -> Array:
