@@ -6,11 +6,13 @@ both. cvxpy is optional: without it only our own times are measured.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,18 +56,17 @@ def by_sourcewise(problem: Problem) -> float:
 
 def by_cvxpy(problem: Problem) -> float:
     """min Σ‖h_i‖ subject to Σ B_iᵀh_i = ∇f, written the way that cvxpy compiles fastest; its true gap."""
-    import cvxpy
-
+    cvxpy: Any = importlib.import_module("cvxpy")
     stack = np.concatenate(problem.roots)
     parts = cvxpy.Variable((len(problem.roots), ROWS))
     meets = stack.T @ cvxpy.reshape(parts, (len(stack),), order="C") == problem.gradient
     cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(cvxpy.norm(parts, 2, axis=1))), [meets]).solve(solver="CLARABEL")
-    length = np.linalg.norm(parts.value, axis=1)
+    length = np.linalg.norm(np.asarray(parts.value), axis=1)
     u = np.asarray(meets.dual_value)
     bound = float(problem.gradient @ u) ** 2 / np.square(stack @ u).reshape(-1, ROWS).sum(axis=1).max()
     money = np.repeat(np.sqrt(length / length.sum()), ROWS)[:, None] * stack
     value = float(problem.gradient @ np.linalg.solve(money.T @ money, problem.gradient))
-    return (value - bound) / value
+    return float((value - bound) / value)
 
 
 def timed(call: Callable[[Problem], float], sources: int, repeats: int) -> tuple[float, float]:
@@ -104,7 +105,8 @@ def batched(parameters: int) -> tuple[str, str, str]:
     values = [solve(Problem(tuple(roots[..., b]), gradient[:, b])).value for b in range(SAMPLE)]
     calls = (time.process_time() - start) * BATCH / SAMPLE
     agreement = float(np.max(np.abs(found.value[:SAMPLE] / np.array(values) - 1.0)))
-    measured = f"{1e3 * min(times):.0f} ms, gap {found.gap.max():.0e}; calls {calls / min(times):.0f}×; agree to {agreement:.0e}"
+    measured = f"{1e3 * min(times):.0f} ms, gap {found.gap.max():.0e}; "
+    measured += f"calls {calls / min(times):.0f}×; agree to {agreement:.0e}"
     return f"{BATCH:,} problems of 3 sources, {parameters} parameters", measured, "100×, agree to 1e-6"
 
 

@@ -70,11 +70,11 @@ def iteration_seconds(compiled: CompiledStudy, blocks: Blocks) -> float:
     start = 1.0 + 0.3 * random.standard_normal((len(compiled.parameters), PROBLEMS))
     problem = WeightedMoments(blocks, efficient_weight(blocks, start))
     # noise 0: no problem is done before the iterations are, so that every one of them is of full size
-    bounds = {"lower": compiled.lower, "upper": compiled.upper, "noise": np.zeros(PROBLEMS)}
+    nothing, low, high = np.zeros(PROBLEMS), compiled.lower, compiled.upper
     times = []
     for iterations in (1, 1 + ITERATIONS) * 3:
         began = time.process_time()
-        minimize(problem, start, **bounds, max_iterations=iterations)
+        minimize(problem, start, lower=low, upper=high, noise=nothing, max_iterations=iterations)
         times.append(time.process_time() - began)
     return (min(times[1::2]) - min(times[::2])) / ITERATIONS
 

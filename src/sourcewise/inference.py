@@ -58,7 +58,7 @@ def infer(
     first_weight: Weight | None,
     efficient: bool,
 ) -> Inference:
-    """`efficient` says that the weight inverts Ω; `first_weight` is that of the first step (Windmeijer's correction)."""
+    """`efficient` says that the weight inverts Ω; `first_weight` is the first step's (for Windmeijer's correction)."""
     theta = estimates.theta
     target, gradient = target_and_gradient(compiled, theta)
     sensitivity = sensitivity_of(blocks, estimates.weight, theta, gradient)

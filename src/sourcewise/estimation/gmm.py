@@ -56,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Where B searches ended. `first` is the estimate that the last weight was computed at (θ̂ itself for a fixed one)."""
+    """Where B searches ended. `first` is the estimate that the last weight was computed at (θ̂ itself if fixed)."""
 
     theta: Array
     first: Array

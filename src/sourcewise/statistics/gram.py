@@ -123,7 +123,8 @@ def _check(statistics: Statistics) -> None:
     counts = (statistics.n, statistics.dropped)
     if not all(isinstance(count, int) for count in counts) or statistics.n < 1 or statistics.dropped < 0:
         raise DataError(
-            f"statistics of source {name!r} need whole numbers n ≥ 1 and dropped ≥ 0, not {statistics.n!r}, {statistics.dropped!r}"
+            f"statistics of source {name!r} need whole numbers n ≥ 1 and dropped ≥ 0, "
+            f"not {statistics.n!r}, {statistics.dropped!r}"
         )
     if gram.shape != (size, size):
         raise DataError(f"statistics of source {name!r} need a {size} × {size} Gram matrix, not {gram.shape}")
