@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from model import Array, Result
 
 import sourcewise as sw
+from model import Array, Result
 from sourcewise.estimation.blocks import Blocks, Stacking
 from sourcewise.estimation.gmm import Settings, WeightedMoments, estimate
 from sourcewise.estimation.weights import efficient_weight

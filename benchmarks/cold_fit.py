@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
-from model import COEFFICIENTS, ROWS, Array, Result, cpu_seconds, instruments, regressors, simulate, study
 
 import sourcewise as sw
+from model import COEFFICIENTS, ROWS, Array, Result, cpu_seconds, instruments, regressors, simulate, study
 
 Fitter = Callable[[dict[str, Array]], Array]
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+
 from model import Result
 
 ROWS, GROUP = 20_000_000, 1_000_000

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import sourcewise as sw
 from cold_fit import by_linearmodels, by_statsmodels
 from model import ROWS, Result, cpu_seconds, simulate, study
-
-import sourcewise as sw
 
 NEW, REPEATS = 1000, 300
 

@@ -9,7 +9,6 @@ import sys
 from batch import study as eleven_moments
 from model import Result, cpu_seconds
 from model import study as six_moments
-
 from sourcewise.moments.compiled import compile_source, compile_study
 
 REPEATS = 5

@@ -133,9 +133,7 @@ def test_no_file_names_a_machine_or_a_registry(root: Path) -> None:
     for path in tracked(root):
         content = path.read_bytes()
         if b"\0" not in content:
-            found += [
-                f"{path.name}: {m[0]!r}" for rule in (machine, registry) for m in rule.finditer(content)
-            ]
+            found += [f"{path.name}: {m[0]!r}" for rule in (machine, registry) for m in rule.finditer(content)]
     assert not found
 
 

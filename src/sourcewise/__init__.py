@@ -14,12 +14,12 @@ from sourcewise.statistics.rows import Rows
 from sourcewise.statistics.summarize import summarize
 
 __all__ = [
+    "ETC",
+    "ETG",
     "Allocation",
     "AllocationError",
     "ConfidenceSet",
     "DataError",
-    "ETC",
-    "ETG",
     "Estimate",
     "EstimationError",
     "ExpressionError",

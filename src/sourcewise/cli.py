@@ -31,9 +31,7 @@ def _print_version(wanted: bool) -> None:
 def sourcewise(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version and leave.", callback=_print_version, is_eager=True
-        ),
+        typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Estimate a target parameter from several data sources at once."""

@@ -77,13 +77,9 @@ def _sources(fit: Fit) -> Table:
     rows = []
     for name, kept in fit.statistics.items():
         test = fit.overid.by_source.get(name)
-        agreement = (
-            ("", "", "") if test is None else (_number(test.statistic), str(test.df), _number(test.pvalue))
-        )
+        agreement = ("", "", "") if test is None else (_number(test.statistic), str(test.df), _number(test.pvalue))
         cost = fit.study.sources[name].cost
-        rows.append(
-            (name, f"{kept.n:,}", str(kept.dropped), f"{cost:g}", f"{cost * kept.n:,.6g}", *agreement)
-        )
+        rows.append((name, f"{kept.n:,}", str(kept.dropped), f"{cost:g}", f"{cost * kept.n:,.6g}", *agreement))
     return Table("Sources", rows, ("", "Rows", "Dropped", "Price", "Cost", "J without", "df", "P-value"))
 
 

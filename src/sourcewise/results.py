@@ -181,9 +181,7 @@ class Fit:
         sensitivity, theta = self.inference.sensitivity, self.estimates.theta
         weight = self.estimates.weight
         with np.errstate(all="ignore"):
-            return diagnostics.strength(
-                self.compiled, self.blocks, weight, sensitivity, theta, self.target.stderr
-            )
+            return diagnostics.strength(self.compiled, self.blocks, weight, sensitivity, theta, self.target.stderr)
 
     def weak_interval(self, level: float = 0.95) -> ConfidenceSet:
         """A confidence set for the target that holds its level under weak identification."""
@@ -212,9 +210,7 @@ class Fit:
 
     def __repr__(self) -> str:
         low, high = self.target.interval()
-        return (
-            f"Fit({self.target.name} = {self.target.value:.6g}, 95% [{low:.6g}, {high:.6g}], {self.status})"
-        )
+        return f"Fit({self.target.name} = {self.target.value:.6g}, 95% [{low:.6g}, {high:.6g}], {self.status})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, ready for JSON; NaN and infinities become None."""

@@ -53,8 +53,7 @@ def _rows(table: Table) -> list[str]:
     gap = max(2, (WIDTH - sum(widths)) // columns)
     first = max(widths[0], WIDTH - sum(widths[1:]) - gap * (columns - 1))
     lines = [
-        row[0].ljust(first)
-        + "".join(cell.rjust(width + gap) for cell, width in zip(row[1:], widths[1:], strict=True))
+        row[0].ljust(first) + "".join(cell.rjust(width + gap) for cell, width in zip(row[1:], widths[1:], strict=True))
         for row in grid
     ]
     return [lines[0].rstrip(), "-" * WIDTH, *(line.rstrip() for line in lines[1:])]

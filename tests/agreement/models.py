@@ -26,9 +26,7 @@ def inverse(matrix: Array) -> Array:
 
 def one_source(frame: pd.DataFrame, moments: list[str], target: str) -> sw.Study:
     """A study whose only source, "data", observes every column of `frame`."""
-    return sw.Study(
-        moments=moments, target=target, sources={"data": sw.Source(list(frame.columns), cost=1.0)}
-    )
+    return sw.Study(moments=moments, target=target, sources={"data": sw.Source(list(frame.columns), cost=1.0)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

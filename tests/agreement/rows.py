@@ -74,9 +74,7 @@ def study_of(model: Structure) -> sw.Study:
     return model.study()
 
 
-def fit_structure(
-    model: Structure, weights: Any, start: Figures | None = None, covariance: Any = "robust"
-) -> Any:
+def fit_structure(model: Structure, weights: Any, start: Figures | None = None, covariance: Any = "robust") -> Any:
     data = {"data": model.frame}
     return sw.fit(
         study_of(model),

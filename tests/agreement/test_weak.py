@@ -134,9 +134,7 @@ def test_homoskedastic_interval_matches_the_print(row: str) -> None:
     ("row", "estimate", "stderr", "sargan"),
     [("6 Card", 0.157059, 0.052578, 1.2481554), ("7 Mroz", 0.0613966, 0.0314367, 0.378071)],
 )
-def test_homoskedastic_two_step_is_classical_two_stage(
-    row: str, estimate: float, stderr: float, sargan: float
-) -> None:
+def test_homoskedastic_two_step_is_classical_two_stage(row: str, estimate: float, stderr: float, sargan: float) -> None:
     """Its second-step weight is (σ̂² Z'Z/n)⁻¹, so the estimate stays and J is Sargan's statistic."""
     model = MODELS[row]
     fit = fit_homoskedastic(model)

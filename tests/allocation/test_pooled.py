@@ -73,38 +73,39 @@ def test_derivative_where_some_sources_have_no_rows(seed: int) -> None:
         assert slope[i] == pytest.approx(numeric, rel=1e-3, abs=1e-3 * value)
 
 
-def two_valleys() -> PooledProblem:
+def two_valleys(cost: float, correlation: float) -> PooledProblem:
     """A cheap source shows one moment; a dear one shows two that are strongly correlated, with opposite slopes.
 
     The dear source lives on the correlation, which rows of the cheap one dilute: either alone beats a mixture.
     """
-    omega = np.array([[1.0, 0.95], [0.95, 1.0]])
+    omega = np.array([[1.0, correlation], [correlation, 1.0]])
     slope = np.array([[1.0], [-1.0]])
     return PooledProblem(
         np.array([[1.0, 0.0], [1.0, 1.0]]),
         omega,
         slope,
         np.ones(1),
-        np.array([1.0, 41.0]),
+        np.array([1.0, cost]),
         1.0,
         np.zeros(2),
         np.ones(2),
     )
 
 
-def test_the_better_of_two_local_optima_is_found() -> None:
-    problem = two_valleys()
+@pytest.mark.parametrize(("cost", "correlation"), [(41.0, 0.95), (50.0, 0.95), (30.0, 0.99), (10.0, 0.95)])
+def test_the_better_of_two_local_optima_is_found(cost: float, correlation: float) -> None:
+    """From any start, although an even spread always leads to the cheap source, good or bad."""
+    problem = two_valleys(cost, correlation)
     shares = np.linspace(0.0, 1.0, 2001)
     values = np.array([variance(problem, np.array([1 - s, s]) / problem.costs)[0] for s in shares])
     inner = np.flatnonzero((values[1:-1] > values[:-2]) & (values[1:-1] > values[2:]))
     assert len(inner) == 1, "a hill between two valleys"
-    assert values[0] != pytest.approx(values[-1], rel=1e-3)
-    worse = np.array([1.0, 0.0]) if values[0] > values[-1] else np.array([0.0, 1.0])
-    assert _descend(problem, 0.98 * worse + 0.01)[1] == pytest.approx(max(values[0], values[-1]), rel=1e-6), "stuck"
-    for start in (np.array([1.0, 0.0]), np.array([0.0, 1.0])):
-        money, value = minimize_pooled(problem, [start])
+    for end, value in ((0.99, values[-1]), (0.5, values[0]), (0.01, values[0])):
+        assert _descend(problem, np.array([1 - end, end]))[1] == pytest.approx(value, rel=1e-6), "one start is stuck"
+    for starts in ([], [np.array([1.0, 0.0])], [np.array([0.0, 1.0])]):
+        money, value = minimize_pooled(problem, starts)
         assert value == pytest.approx(values.min(), rel=1e-7)
-        assert money == pytest.approx([1 - shares[values.argmin()], shares[values.argmin()]], abs=1e-3)
+        assert money == pytest.approx([1 - shares[values.argmin()], shares[values.argmin()]], abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -114,7 +114,11 @@ def ihdp() -> Population:
         "(y - a1*w1 - beta*x)**2 - a2**2*s2 - sy",
         "(y - a2*w2 - beta*x)**2 - a1**2*s1 - sy",
     ]
-    sources = {"first": sw.Source("x y w1", 1.0), "second": sw.Source("x y w2", 3.0), "both": sw.Source("x y w1 w2", 3.5)}
+    sources = {
+        "first": sw.Source("x y w1", 1.0),
+        "second": sw.Source("x y w2", 3.0),
+        "both": sw.Source("x y w1 w2", 3.5),
+    }
     study = sw.Study(moments, "beta", sources)
     return Population(study, {"x": x, "y": y, "w1": w1, "w2": w2}, np.tile(mass, len(treat)) / len(treat))
 

@@ -109,9 +109,7 @@ def objective_of(study: Study, fit: Fit, stacking: Stacking | None) -> StackedOb
     everyone = population(fit.blocks, theta)
     masks = np.array([[float(j in places) for j in range(len(study.moments))] for places in positions.values()])
     masks[[name in known.must_explore for name in positions]] = 0.0
-    return PooledObjective(
-        masks, everyone.omega[..., 0], everyone.slope[..., 0], gradient, stacked, known.must_explore
-    )
+    return PooledObjective(masks, everyone.omega[..., 0], everyone.slope[..., 0], gradient, stacked, known.must_explore)
 
 
 def _unknown(market: Market, must_explore: tuple[str, ...], gain: Array) -> Array:

@@ -15,6 +15,8 @@ import numpy as np
 from sourcewise.numerics.linalg import Array, information, inverse_root, unexplained
 
 DRAWS = 6
+CORNERS = 12
+"""Up to this many sources a search starts near each of them alone: valleys of the variance end there."""
 NEGLIGIBLE = 1e-5
 """Shares below this are tried at zero: the optimum often lies on the border, where a search only comes close."""
 
@@ -66,7 +68,7 @@ def variance(problem: PooledProblem, rows: Array) -> tuple[float, Array]:
 
 
 def minimize_pooled(problem: PooledProblem, starts: list[Array], seed: int = 0) -> tuple[Array, float]:
-    """Money (S,) and variance of the best local optimum met from `starts`, an even spread, and a few random mixes."""
+    """Money (S,) and variance of the best local optimum met from `starts`, an even spread, corners and random mixes."""
     best, lowest = _feasible(problem, np.ones_like(problem.costs)), np.inf
     for start in _starts(problem, starts, seed):
         money, value = _descend(problem, start)
@@ -79,6 +81,8 @@ def _starts(problem: PooledProblem, starts: list[Array], seed: int) -> Iterator[
     even = np.ones_like(problem.costs) / len(problem.costs)
     yield from (_feasible(problem, 0.98 * start / start.sum() + 0.02 * even) for start in starts)
     yield _feasible(problem, even)
+    if 1 < len(even) <= CORNERS:
+        yield from (_feasible(problem, 0.98 * corner + 0.02 * even) for corner in np.eye(len(even)))
     random = np.random.Generator(np.random.SFC64(seed))
     for _ in range(DRAWS if len(even) > 1 else 0):
         yield _feasible(problem, random.dirichlet(np.ones_like(even)))

@@ -79,10 +79,7 @@ class Blocks:
     def crosses(self, theta: Array, along: list[Array]) -> list[Array]:
         """Mean of ∂g/∂θ_d · (gᵀ along_b) (M_b, D, B), about the means if `centred`."""
         if self.stacking == "stacked":
-            found = [
-                part.cross(theta, v, self.errors)
-                for part, v in zip(self.evidence.values(), along, strict=True)
-            ]
+            found = [part.cross(theta, v, self.errors) for part, v in zip(self.evidence.values(), along, strict=True)]
         else:
             total = np.zeros((self.moments, *theta.shape))
             for part in self.evidence.values():

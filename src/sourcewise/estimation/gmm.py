@@ -99,9 +99,7 @@ class UpdatedMoments:
         whites = [matmul(inverse, g) for inverse, (g, _) in zip(inverses, means, strict=True)]
         pulls = [matmul(inverse.swapaxes(0, 1), w) for inverse, w in zip(inverses, whites, strict=True)]
         # G_d − E[G_d gᵀ] Ω⁻¹ ḡ: the part of the slope that is unrelated to the moments themselves
-        slopes = [
-            dg - shared for (_, dg), shared in zip(means, self.blocks.crosses(theta, pulls), strict=True)
-        ]
+        slopes = [dg - shared for (_, dg), shared in zip(means, self.blocks.crosses(theta, pulls), strict=True)]
         roots = [np.sqrt(mass) for mass in self.blocks.masses]
         residual = np.concatenate([root * white for root, white in zip(roots, whites, strict=True)])
         jacobian = [root * matmul(inv, d) for root, inv, d in zip(roots, inverses, slopes, strict=True)]
@@ -111,9 +109,7 @@ class UpdatedMoments:
         return type(self)(self.blocks.take(which))
 
 
-def estimate(
-    study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array
-) -> Estimates:
+def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array) -> Estimates:
     """Estimates from starting values `given` (D, B), NaN where there is none."""
     starts = starting_points(study, compiled, blocks, given, settings.seed)
     weight = fixed_weight(blocks, settings.first_weight)
@@ -163,9 +159,7 @@ def _first_step(
     if not ends[0].converged.all() and len(ends) == 1 and settings.max_iterations > 1:
         ends += [run(start) for start in _elsewhere(ends[0], settings.seed)]
     search, minima = _best(blocks, weight, ends)
-    return Estimates(
-        search.theta, search.theta, search.objective, weight, _status(search), search.iterations, minima
-    )
+    return Estimates(search.theta, search.theta, search.objective, weight, _status(search), search.iterations, minima)
 
 
 def _best(blocks: Blocks, weight: Weight, ends: Sequence[Search]) -> tuple[Search, Integers]:
@@ -262,9 +256,7 @@ def _iterate(compiled: CompiledStudy, blocks: Blocks, found: Estimates, settings
         before, found = found.first, _reweighted(compiled, blocks, found, settings)
     status = np.where(settled, found.status, np.where(cycle, Status.CYCLE, Status.ITERATIONS))
     status = np.where(found.status == Status.NOT_FINITE, found.status, status)
-    return Estimates(
-        found.theta, found.first, found.objective, found.weight, status, found.iterations, found.minima
-    )
+    return Estimates(found.theta, found.first, found.objective, found.weight, status, found.iterations, found.minima)
 
 
 def _distance(blocks: Blocks, weight: Weight, theta: Array, other: Array) -> Array:

@@ -68,9 +68,7 @@ def _shapes(study: Study) -> tuple[_Shape, ...]:
         curved = set()
         for k, d in enumerate(used):
             slope = derivative(moment.node, names[d], memo)
-            curved |= {
-                frozenset((d, e)) for e in used[k:] if derivative(slope, names[e], memo) != number(0.0)
-            }
+            curved |= {frozenset((d, e)) for e in used[k:] if derivative(slope, names[e], memo) != number(0.0)}
         shapes.append(_Shape(frozenset(used), frozenset(curved)))
     return tuple(shapes)
 
@@ -94,9 +92,7 @@ def _solvable(shapes: dict[int, _Shape], unknown: frozenset[int]) -> Stage | Non
                 break
             chosen |= min(outside, key=lambda part: (len(part - chosen), sorted(part)))
         enough = len(inside) >= len(chosen)
-        if enough and (
-            best is None or (len(chosen), -len(inside)) < (len(best.parameters), -len(best.moments))
-        ):
+        if enough and (best is None or (len(chosen), -len(inside)) < (len(best.parameters), -len(best.moments))):
             best = Stage(tuple(inside), tuple(sorted(chosen)))
     return best
 
@@ -111,9 +107,7 @@ def _drawn(shapes: dict[int, _Shape], unknown: frozenset[int]) -> Stage:
     return Stage((), (max(unknown, key=curvature),))
 
 
-def starting_points(
-    study: Study, compiled: CompiledStudy, blocks: Blocks, given: Array, seed: int
-) -> list[Array]:
+def starting_points(study: Study, compiled: CompiledStudy, blocks: Blocks, given: Array, seed: int) -> list[Array]:
     """Starting values (D, B) to try; `given` (D, B) holds what is known, NaN elsewhere.
 
     One set where nothing is drawn, DRAWS sets otherwise.

@@ -74,9 +74,7 @@ def _bases(blocks: Blocks, matrix: WeightMatrix | None) -> list[Array]:
                 f"a weight by source needs one matrix for each of {', '.join(blocks.names)}, not for "
                 f"{', '.join(matrix) or 'none'}"
             )
-        return [
-            _root_of(matrix[name], size, name) for name, size in zip(blocks.names, blocks.sizes, strict=True)
-        ]
+        return [_root_of(matrix[name], size, name) for name, size in zip(blocks.names, blocks.sizes, strict=True)]
     if len(blocks.names) > 1:
         raise EstimationError(
             f"moments are stacked by source, so a weight needs one matrix a source: "
@@ -94,9 +92,7 @@ def _root_of(matrix: object, size: int, name: str) -> Array:
     except (TypeError, ValueError):
         raise EstimationError(f"the weight of {name!r} is not a matrix of real numbers") from None
     if values.shape != (size, size):
-        raise EstimationError(
-            f"the weight of {name!r} must be {size} × {size}, one row a moment, not {values.shape}"
-        )
+        raise EstimationError(f"the weight of {name!r} must be {size} × {size}, one row a moment, not {values.shape}")
     largest = np.abs(values).max()
     if not np.isfinite(largest) or not np.allclose(values, values.T, rtol=0, atol=1e-8 * largest):
         raise EstimationError(f"the weight of {name!r} must be symmetric and finite")

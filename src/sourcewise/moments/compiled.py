@@ -165,9 +165,7 @@ def _separate(
             f"use fewer moments or lower powers"
         )
     inputs = (*names, *(CENTRE + atom for atom in atoms))
-    parts = (
-        _coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments, residuals)
-    )
+    parts = (_coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments, residuals))
     return Separable(terms, *parts)
 
 

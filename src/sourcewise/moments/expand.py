@@ -73,9 +73,7 @@ def expand(node: Node, variables: frozenset[str], atoms: dict[str, Node]) -> Pol
     return _whole(node, variables, atoms)
 
 
-def _expand_power(
-    base: Node, exponent: Fraction, variables: frozenset[str], atoms: dict[str, Node]
-) -> Polynomial:
+def _expand_power(base: Node, exponent: Fraction, variables: frozenset[str], atoms: dict[str, Node]) -> Polynomial:
     if not base.symbols & variables:
         return {(): power(base, exponent)}
     if exponent.denominator != 1 or exponent < 0:

@@ -58,9 +58,7 @@ class RowReader:
     good only once the iteration has ended.
     """
 
-    def __init__(
-        self, data: object, columns: Sequence[str], *, source: str, missing: Missing = "error"
-    ) -> None:
+    def __init__(self, data: object, columns: Sequence[str], *, source: str, missing: Missing = "error") -> None:
         if missing not in get_args(Missing):
             raise DataError(f'missing must be "error" or "drop", not {missing!r}')
         self.columns = tuple(columns)
@@ -124,8 +122,7 @@ class RowReader:
             )
         if incomplete == seen:
             raise DataError(
-                f'missing="drop" leaves no rows: each of {_count(seen, "row")} has missing values '
-                f"(by column: {counts})"
+                f'missing="drop" leaves no rows: each of {_count(seen, "row")} has missing values (by column: {counts})'
             )
         self.dropped = incomplete
 
@@ -264,9 +261,7 @@ def _as_float(entry: object, name: str) -> float:
 # --- Arrow and files ---------------------------------------------------------------------------------------
 
 
-def _from_batches(
-    names: Sequence[str], batches: "Iterable[pa.RecordBatch]", columns: Sequence[str]
-) -> Iterator[Chunk]:
+def _from_batches(names: Sequence[str], batches: "Iterable[pa.RecordBatch]", columns: Sequence[str]) -> Iterator[Chunk]:
     _check_names(names, columns)
     for batch in batches:
         yield [_from_arrow(batch.column(name), name) for name in columns]
@@ -332,9 +327,7 @@ def _from_csv(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
             inferred = head.schema
         # Types are inferred from the first block only. Numbers of any kind are read as float64, so that
         # whole numbers or empty cells at the top do not refuse the decimals further down.
-        types = {
-            field.name: field.type if pa.types.is_boolean(field.type) else pa.float64() for field in inferred
-        }
+        types = {field.name: field.type if pa.types.is_boolean(field.type) else pa.float64() for field in inferred}
         convert = ConvertOptions(include_columns=list(columns), column_types=types)
         with open_csv(path, read, parse, convert) as reader:
             yield from _from_batches(columns, reader, columns)

@@ -80,9 +80,7 @@ class Statistics:
         size = len(terms)
         lower = content.numbers("gram")
         if len(lower) != size * (size + 1) // 2:
-            raise DataError(
-                f"these statistics have {len(lower)} sums where {size} terms need {size * (size + 1) // 2}"
-            )
+            raise DataError(f"these statistics have {len(lower)} sums where {size} terms need {size * (size + 1) // 2}")
         gram = np.zeros((size, size))
         rows, columns = np.tril_indices(size)
         gram[rows, columns] = gram[columns, rows] = lower
@@ -143,18 +141,14 @@ def _check(statistics: Statistics) -> None:
     bound = np.sqrt(np.maximum(diagonal, 0.0))
     consistent = (np.abs(gram) <= np.outer(bound, bound) * (1 + 1e-9)).all()
     if gram[0, 0] != statistics.n or not consistent or not (gram == gram.T).all():
-        raise DataError(
-            f"the Gram matrix given for source {name!r} is not one: no rows could have produced it"
-        )
+        raise DataError(f"the Gram matrix given for source {name!r} is not one: no rows could have produced it")
 
 
 def _check_mergeable(left: Statistics, right: object) -> None:
     if not isinstance(right, Statistics):
         raise DataError(f"statistics can be merged with statistics only, not with {type(right).__name__}")
     if left.source != right.source:
-        raise DataError(
-            f"statistics of different sources cannot be merged: {left.source!r} and {right.source!r}"
-        )
+        raise DataError(f"statistics of different sources cannot be merged: {left.source!r} and {right.source!r}")
     if left.terms != right.terms:
         raise DataError(
             f"statistics of source {left.source!r} hold different data terms: they are of different studies"

@@ -47,9 +47,7 @@ class Rows:
     def merge(self, other: Rows) -> Rows:
         """Both sets of rows."""
         if not isinstance(other, Rows) or (self.source, self.variables) != (other.source, other.variables):
-            raise DataError(
-                f"rows of source {self.source!r} can be merged only with rows of the same source and study"
-            )
+            raise DataError(f"rows of source {self.source!r} can be merged only with rows of the same source and study")
         joined = np.hstack([self.columns, other.columns])
         return Rows(self.source, self.variables, joined, self.dropped + other.dropped)
 

@@ -31,9 +31,7 @@ def load(text: str | bytes, kind: str) -> Content:
     if not isinstance(content, dict) or content.get("format") != kind:
         raise DataError(f'this is not a {kind} document: it does not say "format": "{kind}"')
     if content.get("version") != VERSION:
-        raise DataError(
-            f"this {kind} document has version {content.get('version')!r}; this software reads {VERSION}"
-        )
+        raise DataError(f"this {kind} document has version {content.get('version')!r}; this software reads {VERSION}")
     return Content(kind, content)
 
 
@@ -75,17 +73,13 @@ class Content:
 
     def rows(self, key: str) -> list[list[float]]:
         value = self.fields.get(key)
-        good = isinstance(value, list) and all(
-            isinstance(row, list) and all(map(_is_number, row)) for row in value
-        )
+        good = isinstance(value, list) and all(isinstance(row, list) and all(map(_is_number, row)) for row in value)
         return [[float(item) for item in row] for row in self._checked(key, good, "lists of finite numbers")]
 
     def named_numbers(self, key: str) -> dict[str, float]:
         value = self.fields.get(key)
         good = isinstance(value, dict) and all(map(_is_number, value.values()))
-        return {
-            name: float(item) for name, item in self._checked(key, good, "finite numbers by name").items()
-        }
+        return {name: float(item) for name, item in self._checked(key, good, "finite numbers by name").items()}
 
     def _checked(self, key: str, good: bool, wanted: str) -> Any:
         if not good:
