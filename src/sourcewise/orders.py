@@ -63,7 +63,7 @@ def next_order(
     if not position.left[0] >= position.cheapest[0] * (1 - 1e-9):
         return None
     step = policy.next_round(position)
-    aim = _aim(study, policy, step, fit, last_target)
+    aim = _aim(study, policy, position, step, fit, last_target)
     asked = _whole(policy, position, step, _wanted(study, policy, position, step, aim, fit))
     if not asked.any():
         return None
@@ -88,7 +88,12 @@ def _position(study: Study, budget: float, rows: Mapping[str, int], spent: float
 
 
 def _aim(
-    study: Study, policy: Policy, step: Round, fit: Fit | None, last_target: Mapping[str, float] | None
+    study: Study,
+    policy: Policy,
+    position: Position,
+    step: Round,
+    fit: Fit | None,
+    last_target: Mapping[str, float] | None,
 ) -> _Aim:
     """The ratio of rows to head for. A failed estimate never stops a campaign."""
     useful = np.array([float(bool(study.moments_of(name))) for name in study.sources])
@@ -99,7 +104,7 @@ def _aim(
         return _Aim(equal, "Exploring: equally many rows of every source, until the best mix can be estimated.")
     trouble = "there is no estimate yet"
     if fit is not None:
-        best = _allocated(study, fit) if fit.converged and fit.target.identified else None
+        best = _allocated(study, fit, position) if fit.converged and fit.target.identified else None
         if best is not None and math.isfinite(best.variance):
             return _Aim(np.array(list(best.kappa.values())), "", best)
         trouble = "the target is not identified so far" if fit.converged else f"the last estimate failed: {fit.status}"
@@ -111,18 +116,18 @@ def _aim(
     return _Aim(equal, f"The best mix is unknown ({trouble}), so every source gets equally many rows.")
 
 
-def _allocated(study: Study, fit: Fit) -> Allocation | None:
+def _allocated(study: Study, fit: Fit, position: Position) -> Allocation | None:
+    """The best mix of all the money; where a source can run out, the best of those that exist."""
+    budget = float(position.budget[0]) if np.isfinite(position.capacity).any() else None
     try:
-        return allocate(study, fit)
+        return allocate(study, fit, budget=budget)
     except AllocationError:
         if set(fit.study.sources) <= set(study.sources) and fit.study.moments == study.moments:
             return None  # a freak of the estimate, such as an infinite slope
         raise
 
 
-def _wanted(
-    study: Study, policy: Policy, position: Position, step: Round, aim: _Aim, fit: Fit | None
-) -> Array:
+def _wanted(study: Study, policy: Policy, position: Position, step: Round, aim: _Aim, fit: Fit | None) -> Array:
     """New rows (S,), not yet whole."""
     nearest = desired_rows(policy, position, step, aim.kappa[:, None])[:, 0]
     if not isinstance(policy, ETG) or policy.aim == "nearest" or aim.best is None or fit is None or not nearest.any():

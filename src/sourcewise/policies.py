@@ -33,7 +33,7 @@ RIDGE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Rounds of s = C·T^(η − 1) of a horizon T: the paper's condition for zero regret as T grows."""
+    """Rounds of s = C·T^(η − 1) of a horizon of T rows: the paper's condition for zero regret as T grows."""
 
     factor: float
     exponent: float
@@ -148,14 +148,14 @@ class ETG:
             raise AllocationError(f"ridge must be a finite number, 0 or more, not {self.ridge!r}")
 
     def marks(self, horizon: float) -> tuple[float, ...]:
-        """Shares of the horizon at which rounds end."""
+        """Shares of the horizon, budget / highest price rows, at which rounds end."""
         return _marks(self.batch.batch(horizon) if isinstance(self.batch, Schedule) else self.batch)
 
     def next_round(self, position: Position) -> Round:
         """Up to the next mark that has not been reached."""
         if self.per == "rows":
             return self._by_rows(position)
-        marks = np.array(self.marks(float(position.budget[0])))
+        marks = np.array(self.marks(float(position.budget[0] / position.costs.max())))
         due = marks[:, None] * position.budget - position.spent
         # Money that buys no row makes no round: it is spent with the next one.
         enough = due >= position.cheapest * (1 - 1e-9)
@@ -166,7 +166,7 @@ class ETG:
     def _by_rows(self, position: Position) -> Round:
         horizon = np.floor(position.budget / position.costs.max())
         had = position.rows.sum(axis=0)
-        marks = np.array(self.marks(float(position.budget[0])))
+        marks = np.array(self.marks(float(position.budget[0] / position.costs.max())))
         ends = np.floor(marks[:, None] * horizon + 1e-9)
         index = (had >= ends).sum(axis=0)
         last = np.diff(ends, axis=0, prepend=0.0)[-1]

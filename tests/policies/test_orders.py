@@ -125,11 +125,11 @@ def within_the_round(
     if isinstance(policy, sw.Fixed):
         money = left
     elif policy.per == "budget":
-        ends = [mark * budget - costs @ had for mark in policy.marks(budget)]
+        ends = [mark * budget - costs @ had for mark in policy.marks(budget / costs.max())]
         cheapest = costs[had < most].min()
         money = next((end for end in ends if end >= cheapest * (1 - 1e-9)), left)
     else:
-        ends_in_rows = np.floor(np.array(policy.marks(budget)) * np.floor(budget / costs.max()) + 1e-9)
+        ends_in_rows = np.floor(np.array(policy.marks(budget / costs.max())) * np.floor(budget / costs.max()) + 1e-9)
         later = ends_in_rows[ends_in_rows > had.sum()]
         size = later[0] - had.sum() if len(later) else max(np.diff(ends_in_rows, prepend=0.0)[-1], 1.0)
         bought_up = not room.any() or costs[room].min() > (left - order.cost) * (1 - 1e-6)
