@@ -39,15 +39,17 @@ def sourcewise(
 
 @app.command()
 def example() -> None:
-    """Fit the bundled two-source study and print the result.
+    """Fit the bundled two-source study, and say where the next money is best spent.
 
     A registry recorded z and x, a survey of other people recorded z and y. The target is the effect of x
     on y. Example: sourcewise example
     """
     # Imported here so that --version and --help do not wait for the estimator.
-    from sourcewise.example import run
+    from sourcewise.example import next_money, run
 
-    typer.echo(run().summary())
+    found = run()
+    typer.echo(found.summary())
+    typer.echo(next_money(found))
 
 
 def main() -> None:
