@@ -20,39 +20,9 @@ from hypothesis import strategies as st
 import sourcewise as sw
 from sourcewise.errors import DataError, StudyError
 from strategies import Array
+from sums import SCORE, STUDY, assert_same, kept, rows, summed
 
-STUDY = sw.Study(
-    ["z*(x - a*z)", "x**2 - b*z**2"],
-    "a",
-    {"first": sw.Source("z x"), "second": sw.Source("x z"), "other": sw.Source("y z")},
-)
-SCORE = sw.Study(["x*(y - logistic(b*x))"], "b", {"first": sw.Source("x y"), "second": sw.Source("x y")})
 EPS = float(np.finfo(np.float64).eps)
-
-
-def rows(count: int = 40, seed: int = 3) -> dict[str, Array]:
-    x, z = np.random.default_rng(seed).normal(size=(2, count))
-    return {"x": x, "z": z}
-
-
-def summed(data: object = None, source: str = "first", study: sw.Study = STUDY, **options: Any) -> sw.Statistics:
-    found = sw.summarize(study, source, rows() if data is None else data, **options)
-    assert isinstance(found, sw.Statistics)
-    return found
-
-
-def kept(count: int = 40, source: str = "first") -> sw.Rows:
-    data = {"x": rows(count)["x"], "y": (rows(count)["z"] > 0).astype(float)}
-    found = sw.summarize(SCORE, source, data)
-    assert isinstance(found, sw.Rows)
-    return found
-
-
-def assert_same(left: sw.Statistics, right: sw.Statistics) -> None:
-    """Equal in every field and every bit."""
-    assert (left.source, left.terms, left.n, left.dropped) == (right.source, right.terms, right.n, right.dropped)
-    assert list(left.centre.items()) == list(right.centre.items())
-    assert left.gram.tobytes() == right.gram.tobytes()
 
 
 # -- what is summed ---------------------------------------------------------------------------------------------------
@@ -291,94 +261,6 @@ def test_statistics_cannot_be_changed() -> None:
 def test_a_name_is_not_markup() -> None:
     made = sw.Statistics("<script>alert(1)</script>", ("1",), {}, 2, np.array([[2.0]]))
     assert "<script>" not in made._repr_html_()
-
-
-# -- text that was not written by us ----------------------------------------------------------------------------------
-
-
-def changed(**fields: Any) -> str:
-    return json.dumps({**json.loads(summed().to_json()), **fields})
-
-
-def replaced(old: str, new: str) -> str:
-    text = summed().to_json()
-    assert text.count(old) == 1
-    return text.replace(old, new)
-
-
-def sums(change: Callable[[Array], object]) -> str:
-    """The document with another Gram matrix."""
-    gram = summed().gram.copy()
-    change(gram)
-    return changed(gram=gram[np.tril_indices(len(gram))].tolist())
-
-
-SIZE = len(summed().terms)
-HOSTILE: dict[str, tuple[Any, str]] = {
-    "nothing": (None, "NoneType"),
-    "a number": (5, "int"),
-    "empty": ("", "not a sourcewise.statistics document"),
-    "no object": ("null", 'does not say "format"'),
-    "a list": ("[1]", 'does not say "format"'),
-    "no text": (b"\xff\xfe\x00", "not a sourcewise.statistics document"),
-    "rows": (kept().to_json(), 'does not say "format": "sourcewise.statistics"'),
-    "another format": (changed(format="xml"), 'does not say "format"'),
-    "a newer version": (changed(version=2), "version 2; this software reads 1"),
-    "a version of no kind": (changed(version="1"), "version '1'"),
-    "NaN": (replaced('"n": 40', '"n": NaN'), "NaN is not a number"),
-    "infinity": (replaced('"n": 40', '"n": Infinity'), "Infinity is not a number"),
-    "minus infinity": (replaced('"gram": [40.0', '"gram": [-Infinity'), "-Infinity is not a number"),
-    "an infinite decimal": (replaced('"gram": [40.0', '"gram": [1e400'), "'gram' to be a list of finite numbers"),
-    "a huge integer": (changed(gram=[10**400]), "'gram' to be a list of finite numbers"),
-    "a hugely huge integer": (replaced('"n": 40', '"n": ' + "9" * 10_000), "not a sourcewise.statistics document"),
-    "a key twice": (replaced('"n": 40', '"n": 40, "n": 41'), "gives a key twice"),
-    "a key twice inside": (replaced('"centre": {', '"centre": {"x": 1.0, '), "gives a key twice"),
-    "deep lists": ("[" * 100_000, "nested too deeply"),
-    "deep objects": ('{"a":' * 100_000, "nested too deeply"),
-    "n negative": (changed(n=-1), "'n' to be a whole number"),
-    "n zero": (changed(n=0), "n ≥ 1"),
-    "n too large": (changed(n=2**63), "'n' to be a whole number"),
-    "n no integer": (changed(n=40.0), "'n' to be a whole number"),
-    "n a text": (changed(n="40"), "'n' to be a whole number"),
-    "n true": (changed(n=True), "'n' to be a whole number"),
-    "n not that of the sums": (changed(n=41), "no rows could have produced it"),
-    "dropped negative": (changed(dropped=-1), "'dropped' to be a whole number"),
-    "source of no kind": (changed(source=5), "'source' to be a text"),
-    "terms of no kind": (changed(terms="xyz"), "'terms' to be a list of texts"),
-    "terms not texts": (changed(terms=[1] * SIZE), "'terms' to be a list of texts"),
-    "no terms": (changed(terms=[], gram=[]), "different data terms, the first of them 1"),
-    "equal terms": (changed(terms=["1"] * SIZE), "different data terms"),
-    "constant missing": (changed(terms=["x"], gram=[40.0]), "the first of them 1"),
-    "too few sums": (changed(gram=[40.0]), "1 sums where"),
-    "nested sums": (changed(gram=[[40.0]]), "'gram' to be a list of finite numbers"),
-    "sums missing": (changed(gram=None), "'gram' to be a list of finite numbers"),
-    "centre of no kind": (changed(centre=[1.0]), "'centre' to be finite numbers by name"),
-    "centre of texts": (changed(centre={"x": "1"}), "'centre' to be finite numbers by name"),
-    "a negative square": (sums(lambda g: np.fill_diagonal(g[1:, 1:], -1.0)), "no rows could have produced it"),
-    "a correlation above 1": (sums(lambda g: g.__setitem__((2, 1), 1e9)), "no rows could have produced it"),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_is_refused(text: Any, message: str) -> None:
-    with pytest.raises(DataError) as refusal:
-        sw.Statistics.from_json(text)
-    assert message in str(refusal.value)
-    assert len(str(refusal.value)) < 400
-
-
-@pytest.mark.parametrize("field", ["source", "n", "dropped", "terms", "centre", "gram"])
-def test_a_missing_field_is_named(field: str) -> None:
-    content = json.loads(summed().to_json())
-    del content[field]
-    with pytest.raises(DataError, match=f"needs '{field}'"):
-        sw.Statistics.from_json(json.dumps(content))
-
-
-def test_a_centre_of_other_variables_is_not_fitted() -> None:
-    forged = sw.Statistics.from_json(changed(centre={"x": 0.0, "w": 0.0}))
-    with pytest.raises(DataError, match="summarize the rows again"):
-        sw.fit(STUDY, {"first": forged})
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
