@@ -136,6 +136,13 @@ ALPHABET = [
 
 
 VALID = [
+    "x + y",
+    "x - y - z",
+    "a*x*y/z",
+    "x**-1 + x**2",
+    "exp(x) + log(y)",
+    "(x < 2)*y",
+    "lambda*I + S",
     "z*(x - a*z)",
     "x**(1/2) + x**0.5 - sqrt(x)",
     "exp(-x**2/2)*(x > 0) + 1.5e-3",
