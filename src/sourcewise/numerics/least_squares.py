@@ -109,7 +109,7 @@ def minimize(
                 break
             (state, current), step, size = _narrow(state, current, ~fine), step[:, ~fine], size[~fine]
         out.iterations[state.which] += 1
-        slow = (size > SLOW * state.size) & (size < state.noise) & (size > FINE * state.noise)
+        slow = (size > SLOW * state.size) & (size < state.noise)
         if slow.any():
             _curved_steps(current, state, step, np.flatnonzero(slow))
         shrinking, state.size = size <= 0.5 * state.size, size
@@ -237,9 +237,10 @@ def _advance(
     state: _State, trial: Array, residual: Array, jacobian: Array, objective: Array, shrinking: Bools
 ) -> tuple[Bools, Bools]:
     """Accept or damp; returns which problems converged and which need no further step."""
-    # A perfect fit has no noise; rounding errors of the terms that cancel in the residual still have a size.
+    # A perfect fit has no noise, but the terms that cancel in its residual leave rounding errors: after a step as
+    # small as these there is nothing left to do.
     rounding = 4 * np.finfo(float).eps * np.einsum("db,db->b", state.scale, np.abs(state.theta))
-    size, fine = state.size, state.size <= np.maximum(FINE * state.noise, rounding)
+    size, fine = state.size, state.size <= rounding
     # A step that would lower the objective by less than its rounding errors is judged by whether steps still shrink.
     flat = size**2 <= FLAT * state.objective
     with np.errstate(invalid="ignore"):
