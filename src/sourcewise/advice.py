@@ -38,6 +38,11 @@ def _search(fit: Fit) -> Iterator[str]:
                 "Iterating the weights went back and forth between two estimates and will not settle; "
                 "use weights='two-step' or weights='cue'."
             )
+        case Status.ESCAPED:
+            yield (
+                "The continuously updated objective is lowest at infinity, as it can be when moments are weak; do not use "
+                "the estimate. Use weights='two-step' with fit.weak_interval(), or give bounds."
+            )
         case Status.NOT_FINITE:
             yield (
                 "The moments are not finite numbers at or near the starting values; give starting values or bounds "

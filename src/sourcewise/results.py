@@ -29,6 +29,7 @@ REASONS = {
     Status.CONVERGED: "converged",
     Status.ITERATIONS: "stopped before it converged",
     Status.CYCLE: "iterated weights went back and forth between two estimates",
+    Status.ESCAPED: "ran off: the objective is lowest at infinity",
     Status.NOT_FINITE: "the moments were not finite numbers",
 }
 

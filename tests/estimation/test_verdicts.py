@@ -134,3 +134,18 @@ def test_a_start_without_a_value_is_left_behind() -> None:
     fit = sw.fit(sw.Study(["x - log(b)"], "b", {"s": sw.Source("x")}), {"s": {"x": x}}, start={"b": -1.0})
     assert fit.converged
     assert fit.target.value == pytest.approx(2.0, rel=1e-9)
+
+
+def test_a_continuously_updated_estimate_that_ran_off_is_not_called_converged() -> None:
+    """With three irrelevant instruments the objective can be lowest at infinity, where it looks flat and settled."""
+    random = np.random.default_rng(8)
+    z, u = random.normal(size=(3, 100)), random.normal(size=100)
+    x = 0.05 * z.sum(axis=0) + u
+    y = x + 0.9 * u + 0.4 * random.normal(size=100)
+    names = [f"z{k}" for k in range(3)]
+    study = sw.Study([f"{name}*(y - b*x)" for name in names], "b", {"s": sw.Source([*names, "x", "y"])})
+    fit = sw.fit(study, {"s": {"x": x, "y": y, **dict(zip(names, z, strict=True))}}, weights="cue")
+    assert abs(fit.target.value) > 1e10
+    assert not fit.converged
+    assert "ran off" in fit.status
+    assert "infinity" in fit.advice[0]

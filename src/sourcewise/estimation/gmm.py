@@ -34,6 +34,10 @@ SAME_PLACE = 1e8
 """Estimates differ when the moments at them do by more than a hundredth of the noise: squared, over SAME_HEIGHT."""
 
 
+ESCAPE = 1e5
+"""Standard errors between a continuously updated and a two-step estimate beyond which the former is no estimate."""
+
+
 class Status(IntEnum):
     """How a search ended."""
 
@@ -41,6 +45,7 @@ class Status(IntEnum):
     ITERATIONS = 1
     CYCLE = 2
     NOT_FINITE = 3
+    ESCAPED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,12 +291,15 @@ def _updated(
     ends = [_search(compiled, UpdatedMoments(blocks), start, unit, settings) for start in starts]
     search, minima = _best(blocks, found.weight, ends)
     weight = efficient_weight(blocks, search.theta)
+    # With weak moments the objective can be lowest where θ is infinite: it flattens out and looks like a minimum.
+    escaped = ((spread > 0) & (np.abs(search.theta - found.theta) > ESCAPE * spread)).any(axis=0)
+    status = np.where(search.converged & escaped, Status.ESCAPED, _status(search))
     return Estimates(
         search.theta,
         search.theta,
         search.objective,
         weight,
-        _status(search),
+        status,
         found.iterations + search.iterations,
         minima,
     )
