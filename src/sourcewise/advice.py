@@ -40,8 +40,8 @@ def _search(fit: Fit) -> Iterator[str]:
             )
         case Status.ESCAPED:
             yield (
-                "The continuously updated objective is lowest at infinity, as it can be when moments are weak; do not use "
-                "the estimate. Use weights='two-step' with fit.weak_interval(), or give bounds."
+                "The continuously updated objective is lowest at infinity, as it can be when moments are weak; do not "
+                "use the estimate. Use weights='two-step' with fit.weak_interval(), or give bounds."
             )
         case Status.NOT_FINITE:
             yield (
