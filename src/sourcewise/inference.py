@@ -69,16 +69,13 @@ def infer(
         spread = np.sqrt(squared(np.einsum("db,dkb->kb", gradient, root)) / rows)
     hidden = ~sensitivity.identified.T
     variance[hidden[:, :, None] | hidden[:, None, :]] = np.nan
-    if covariance == "model" and not efficient:
-        statistic, degrees = (
-            rows * estimates.objective,
-            len(estimates.weight.apply(_means(blocks, theta))) - sensitivity.rank,
-        )
+    if efficient or covariance == "model":  # θ̂ minimises this very objective
+        degrees = np.asarray(_held(estimates.weight) - sensitivity.rank, dtype=np.int64)
+        statistic = rows * estimates.objective
+        if efficient:
+            statistic = np.where(degrees > 0, statistic, 0.0)
     else:
-        weight = estimates.weight if efficient else efficient_weight(blocks, theta)
-        statistic, degrees = overidentification(blocks, weight, theta)
-        if efficient:  # θ̂ minimises this very objective; a step from a continuously updated estimate would not
-            statistic = np.where(degrees > 0, rows * estimates.objective, 0.0)
+        statistic, degrees = overidentification(blocks, efficient_weight(blocks, theta), theta)
     return Inference(
         target,
         gradient,
@@ -129,11 +126,14 @@ def overidentification(
     columns = np.ascontiguousarray(kept.apply([parts[k][1] for k in chosen]).swapaxes(0, 1))
     triangle = orthogonalize(columns)
     explained = np.einsum("drb,rb->db", triangle.basis, residual)
-    # What the weight dropped is a zero row of its root.
-    held = sum(np.any(root != 0, axis=1).sum(axis=0) for root in kept.roots)
-    degrees = np.asarray(held - triangle.rank, dtype=np.int64)
+    degrees = np.asarray(_held(kept) - triangle.rank, dtype=np.int64)
     statistic = blocks.rows * np.maximum(squared(residual) - squared(explained), 0.0)
     return np.where(degrees > 0, statistic, 0.0), degrees
+
+
+def _held(weight: Weight) -> NDArray[np.int64]:
+    """Moments (B,) that a weight uses: what it dropped is a zero row of its root."""
+    return np.asarray(sum(np.any(root != 0, axis=1).sum(axis=0) for root in weight.roots))
 
 
 def _means(blocks: Blocks, theta: Array) -> list[Array]:
@@ -170,7 +170,6 @@ def _windmeijer(blocks: Blocks, estimates: Estimates, second: Sensitivity, first
     theta, earlier = estimates.theta, estimates.first
     factors = blocks.factors_and_slopes(earlier)
     rows = [a for a, _ in factors]
-    dimension = theta.shape[0]
     shifts = []
     for (a, da), root, mass, mean in zip(
         factors, estimates.weight.roots, blocks.masses, _means(blocks, theta), strict=True
@@ -185,5 +184,4 @@ def _windmeijer(blocks: Blocks, estimates: Estimates, second: Sensitivity, first
     first = sensitivity_of(blocks, first_weight, earlier, gradient)
     before = _influence(blocks, first_weight, first, rows)
     after = _influence(blocks, estimates.weight, second, rows)
-    assert drift.shape[:2] == (dimension, dimension)
     return np.asarray(after + matmul(drift, before))

@@ -11,8 +11,8 @@ import numpy as np
 
 from sourcewise.allocation.allocate import Allocation, allocate
 from sourcewise.allocation.firstround import check_first_round
-from sourcewise.allocation.market import Market, market_of, positive, whole_numbers
-from sourcewise.allocation.objective import objective_of
+from sourcewise.allocation.market import Market, capacities, market_of, positive, whole_numbers
+from sourcewise.allocation.objective import Objective, objective_of
 from sourcewise.allocation.projection import nearest_by_budget
 from sourcewise.allocation.reach import least_variance
 from sourcewise.allocation.rounding import whole_rows
@@ -64,27 +64,26 @@ def next_order(
         return None
     step = policy.next_round(position)
     aim = _aim(study, policy, position, step, fit, last_target)
-    asked = _whole(policy, position, step, _wanted(study, policy, position, step, aim, fit))
+    objective = None if aim.best is None or fit is None else objective_of(study, fit, None)
+    asked = _whole(policy, position, step, _wanted(study, policy, position, step, aim, objective))
     if not asked.any():
         return None
     named = dict(zip(study.sources, map(int, asked), strict=True))
     if not any(rows.values()):
         check_first_round(study, named)
     target = dict(zip(study.sources, aim.kappa.tolist(), strict=True))
-    return Order(
-        named, float(position.costs @ asked), target, bool(step.explores[0]), _reason(study, aim, position, asked, fit)
-    )
+    reason = _reason(study, aim, position, asked, objective)
+    return Order(named, float(position.costs @ asked), target, bool(step.explores[0]), reason)
 
 
 def _position(study: Study, budget: float, rows: Mapping[str, int], spent: float | None) -> Position:
     money = positive("a budget", budget)
     market = market_of(study, None, {}, {}, {})
     had = whole_numbers(market.by_source(rows, "rows"), "rows")
-    capacity = np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
     if spent is not None and (isinstance(spent, bool) or not isinstance(spent, Real) or not 0 <= spent < math.inf):
         raise AllocationError(f"the money spent must be a finite number, 0 or more, not {spent!r}")
     paid = float(market.costs @ had) if spent is None else float(spent)
-    return Position(had[:, None], np.array([paid]), np.array([money]), market.costs, capacity)
+    return Position(had[:, None], np.array([paid]), np.array([money]), market.costs, capacities(study))
 
 
 def _aim(
@@ -127,12 +126,14 @@ def _allocated(study: Study, fit: Fit, position: Position) -> Allocation | None:
         raise
 
 
-def _wanted(study: Study, policy: Policy, position: Position, step: Round, aim: _Aim, fit: Fit | None) -> Array:
+def _wanted(
+    study: Study, policy: Policy, position: Position, step: Round, aim: _Aim, objective: Objective | None
+) -> Array:
     """New rows (S,), not yet whole."""
     nearest = desired_rows(policy, position, step, aim.kappa[:, None])[:, 0]
-    if not isinstance(policy, ETG) or policy.aim == "nearest" or aim.best is None or fit is None or not nearest.any():
+    if not isinstance(policy, ETG) or policy.aim == "nearest" or objective is None or not nearest.any():
         return nearest
-    objective, market = objective_of(study, fit, None), _market(study, position)
+    market = _market(study, position)
     if policy.per == "rows" and nearest.sum() >= min(step.rows[0], position.room.sum()) * (1 - 1e-9):
         wanted = least_variance(objective, market, nearest, by_rows=True)
         if position.costs @ wanted <= step.money[0] * (1 + 1e-9):
@@ -158,7 +159,7 @@ def _whole(policy: Policy, position: Position, step: Round, wanted: Array) -> Ar
     return whole_rows(wanted, position.costs, money, room).astype(float)
 
 
-def _reason(study: Study, aim: _Aim, position: Position, asked: Array, fit: Fit | None) -> str:
+def _reason(study: Study, aim: _Aim, position: Position, asked: Array, objective: Objective | None) -> str:
     names = tuple(study.sources)
     had = position.rows[:, 0]
     parts = [aim.reason] if aim.reason else [f"Estimated best mix of rows: {_mix(names, aim.kappa)}."]
@@ -166,16 +167,16 @@ def _reason(study: Study, aim: _Aim, position: Position, asked: Array, fit: Fit 
         parts.append(f"So far: {_mix(names, had / had.sum())}.")
     after = had + asked
     parts.append(f"After this round: {_mix(names, after / after.sum())}.")
-    if aim.best is not None and fit is not None:
-        parts += _worth_now(study, aim.best, position, fit)
+    if aim.best is not None and objective is not None:
+        parts += _worth_now(study, aim.best, position, objective)
         if aim.best.must_explore:
             parts.append(f"Nothing is known yet of {', '.join(aim.best.must_explore)}: no row of it was ever seen.")
     return " ".join(parts)
 
 
-def _worth_now(study: Study, best: Allocation, position: Position, fit: Fit) -> list[str]:
+def _worth_now(study: Study, best: Allocation, position: Position, objective: Objective) -> list[str]:
     """What more money buys at each source with the rows that there are, where 1 is what it buys in the best mix."""
-    market, objective = _market(study, position), objective_of(study, fit, None)
+    market = _market(study, position)
     if not position.rows.any() or not math.isfinite(objective.variance(market, market.lower)):
         return []
     gain = objective.worth(market, market.lower) * market.total**2 / best.variance

@@ -19,6 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from sourcewise.allocation.market import market_of
 from sourcewise.allocation.projection import nearest_by_budget, nearest_by_rows
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
@@ -110,10 +111,7 @@ class Fixed:
                 raise AllocationError("no source observes every variable, so there is nothing to collect all from")
         else:
             assert not isinstance(self.mix, str)
-            unknown = set(self.mix) - set(study.sources)
-            if unknown:
-                raise AllocationError(f"a fixed mix names {', '.join(sorted(unknown))}, which the study does not have")
-            shares = np.array([float(self.mix.get(name, 0.0)) for name in study.sources])
+            shares = market_of(study, None, {}, {}, {}).by_source(self.mix, "a fixed mix")
         return np.asarray(shares / shares.sum())
 
     def next_round(self, position: Position) -> Round:

@@ -178,7 +178,7 @@ class Fit:
 
     @cached_property
     def strength(self) -> float:
-        """How firmly the data hold the target; below 10 its standard error is not to be trusted (a first-stage F)."""
+        """How firmly the data hold the target; below 10 its standard error is not to be trusted."""
         sensitivity, theta = self.inference.sensitivity, self.estimates.theta
         weight = self.estimates.weight
         with np.errstate(all="ignore"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from sourcewise.allocation.integer import Terms, solve_integer
 from sourcewise.allocation.market import Market, market_of, positive
-from sourcewise.allocation.objective import PooledObjective, StackedObjective, objective_of
+from sourcewise.allocation.objective import Objective, PooledObjective, StackedObjective, objective_of
 from sourcewise.errors import AllocationError
 from sourcewise.estimation.blocks import Stacking
 from sourcewise.numerics.linalg import Array
@@ -102,7 +102,7 @@ def variance(study: Study, fit: Fit, kappa: Mapping[str, float], *, stacking: St
 
 
 def _allocation(
-    objective: StackedObjective | PooledObjective,
+    objective: Objective,
     market: Market,
     money: Array,
     value: float,

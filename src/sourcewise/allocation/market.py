@@ -77,7 +77,7 @@ def market_of(
     budget = positive("a budget", budget)
     bought = whole_numbers(free.by_source(spent, "spent"), "spent")
     least = np.maximum(bought, whole_numbers(free.by_source(least_rows, "least_rows"), "least_rows"))
-    capacity = np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
+    capacity = capacities(study)
     for name, rows, most in zip(names, least, capacity, strict=True):
         if rows > most:
             raise AllocationError(f"{name!r} must give at least {rows:g} rows but has only {most:g}")
@@ -90,6 +90,11 @@ def market_of(
         )
     total = min(budget, float(upper.sum()))  # no source has more than its rows
     return Market(names, costs, total, lower, upper, bought)
+
+
+def capacities(study: Study) -> Array:
+    """Rows that each source has (S,), infinite where no limit is known."""
+    return np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
 
 
 def positive(what: str, value: float) -> float:

@@ -92,7 +92,10 @@ class PooledObjective:
         return _unknown(market, self.must_explore, gain)
 
 
-def objective_of(study: Study, fit: Fit, stacking: Stacking | None) -> StackedObjective | PooledObjective:
+Objective = StackedObjective | PooledObjective
+
+
+def objective_of(study: Study, fit: Fit, stacking: Stacking | None) -> Objective:
     """The objective at the estimate in `fit`."""
     if stacking is not None and stacking not in get_args(Stacking):
         raise AllocationError(f"stacking must be one of {', '.join(map(repr, get_args(Stacking)))}, not {stacking!r}")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.allocation.market import Market
-from sourcewise.allocation.objective import PooledObjective, StackedObjective
+from sourcewise.allocation.objective import Objective
 from sourcewise.numerics.linalg import Array
-
-Objective = StackedObjective | PooledObjective
 
 BETTER = 1e-12
 """What must be gained, relative, to leave the nearest point: solvers stop with errors of about this size."""

@@ -39,6 +39,11 @@ class GramEvidence:
         """L (K, K, B) with L Lᵀ = P/n; its first column is φ̄."""
         return gram_factor(self._gram / self.rows[:, None, None])
 
+    @cached_property
+    def _products(self) -> Array:
+        """P/n (K, K, B)."""
+        return np.moveaxis(self._gram / self.rows[:, None, None], 0, -1)
+
     def take(self, which: Integers) -> Self:
         if len(self.rows) == 1:
             return self
@@ -74,17 +79,16 @@ class GramEvidence:
         return self._value_rows(self._forms.moments, theta)
 
     def cross(self, theta: Array, along: Array, errors: Errors) -> Array:
-        products = np.moveaxis(self._gram / self.rows[:, None, None], 0, -1)
-        forms = self._forms.moments
+        second, forms = self._products, self._forms.moments
         if errors == "homoskedastic":
             forms = self._forms.residual
             left = self._dense(self._forms.instrument, theta)
-            pairs = np.einsum("jkb,mkb->jmb", matmul(left, products), left) * along  # E[q qᵀ]
+            pairs = np.einsum("jkb,mkb->jmb", matmul(left, second), left) * along  # E[q qᵀ]
             sums = np.einsum("jmb,mkb->jkb", pairs, self._dense(forms, theta))
-            means = matmul(sums, products)[forms.slope_row, forms.slope_term]
+            means = matmul(sums, second)[forms.slope_row, forms.slope_term]
         else:
             sums = np.einsum("mb,mkb->kb", along, self._dense(forms, theta))
-            means = matmul(products, sums)[forms.slope_term]
+            means = matmul(second, sums)[forms.slope_term]
         products = _stack(forms.slopes(self._inputs(theta)), theta.shape[1])
         products[len(forms.row) :] *= means
         return _sums(forms, products, theta.shape[0])[1]
