@@ -1,7 +1,4 @@
-"""The command line. Each command reads, calls the library and prints; nothing is computed here.
-
-Exit codes: 0 done · 2 the call or its input cannot be used, with the reason on stderr · 130 interrupted.
-"""
+"""The root of the command line, and how it ends."""
 
 from __future__ import annotations
 
