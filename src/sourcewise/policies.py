@@ -11,10 +11,10 @@ best mix κ̂ and aim the next round so that the mix of all rows lands as near t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,3 +218,37 @@ def desired_rows(policy: Policy, position: Position, step: Round, kappa: Array) 
     wanted = nearest_by_rows(kappa, position.rows, step.rows, room)
     affordable = position.costs @ wanted <= step.money * (1 + 1e-12)
     return np.where(affordable, wanted, by_money)
+
+
+POLICY_KEYS = {"fixed": ("mix",), "etc": ("explore", "aim", "ridge"), "etg": ("batch", "per", "aim", "ridge")}
+
+
+def policy_to_plain(policy: Policy) -> dict[str, Any]:
+    """A policy as plain values, as TOML and JSON hold them."""
+    if isinstance(policy, Fixed):
+        return {"kind": "fixed", "mix": policy.mix if isinstance(policy.mix, str) else dict(policy.mix)}
+    batch: Any = policy.batch
+    if isinstance(batch, Schedule):
+        batch = {"factor": batch.factor, "exponent": batch.exponent}
+    elif not isinstance(batch, float):
+        batch = list(batch)
+    return {"kind": "etg", "batch": batch, "per": policy.per, "aim": policy.aim, "ridge": policy.ridge}
+
+
+def policy_from_plain(plain: object) -> Policy:
+    """What `policy_to_plain` made, or what a user wrote: kind "fixed", "etc" or "etg", and its options."""
+    if not isinstance(plain, Mapping):
+        raise AllocationError(f'a policy is a table with a kind, such as {{kind = "etg", batch = 0.1}}, not {plain!r}')
+    options = dict(plain)
+    kind = options.pop("kind", None)
+    if kind not in POLICY_KEYS:
+        raise AllocationError(f"a policy's kind is one of {', '.join(map(repr, POLICY_KEYS))}, not {kind!r}")
+    for key in options:
+        if key not in POLICY_KEYS[kind]:
+            raise AllocationError(f"a policy of kind {kind!r} has no option {key!r}: {', '.join(POLICY_KEYS[kind])}")
+    if isinstance(options.get("batch"), Mapping):
+        if set(options["batch"]) != {"factor", "exponent"}:
+            raise AllocationError(f"a schedule has a factor and an exponent, not {options['batch']!r}")
+        options["batch"] = Schedule(**options["batch"])
+    makers: dict[str, Callable[..., Policy]] = {"fixed": Fixed, "etc": ETC, "etg": ETG}
+    return makers[kind](**options)
