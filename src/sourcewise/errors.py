@@ -5,7 +5,8 @@
     │   └── ExpressionError   a text that is not an expression, with the place marked
     ├── DataError             rows or statistics that cannot be used as they are
     ├── EstimationError       a call of the estimator that cannot be answered
-    └── AllocationError       money that cannot be divided as asked
+    ├── AllocationError       money that cannot be divided as asked
+    └── SimulationError       a world or a run that cannot be simulated
 
 A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
 target that is not identified) is no error: it is a field of the result, with advice.
@@ -34,3 +35,7 @@ class EstimationError(SourcewiseError):
 
 class AllocationError(SourcewiseError):
     """Money that cannot be divided as asked, such as minimum shares that exceed the budget."""
+
+
+class SimulationError(SourcewiseError):
+    """A world, a run or its saved part that cannot be simulated as asked."""

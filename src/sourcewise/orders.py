@@ -15,10 +15,9 @@ from sourcewise.allocation.market import Market, capacities, market_of, positive
 from sourcewise.allocation.objective import Objective, objective_of
 from sourcewise.allocation.projection import nearest_by_budget
 from sourcewise.allocation.reach import least_variance
-from sourcewise.allocation.rounding import whole_rows
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
-from sourcewise.policies import ETG, Fixed, Policy, Position, Round, desired_rows
+from sourcewise.policies import ETG, Fixed, Policy, Position, Round, desired_rows, whole_round
 from sourcewise.results import Fit
 from sourcewise.spec.study import Study
 
@@ -65,7 +64,8 @@ def next_order(
     step = policy.next_round(position)
     aim = _aim(study, policy, position, step, fit, last_target)
     objective = None if aim.best is None or fit is None else objective_of(study, fit, None)
-    asked = _whole(policy, position, step, _wanted(study, policy, position, step, aim, objective))
+    wanted = _wanted(study, policy, position, step, aim, objective)
+    asked = whole_round(policy, position, step, wanted[:, None])[:, 0]
     if not asked.any():
         return None
     named = dict(zip(study.sources, map(int, asked), strict=True))
@@ -147,16 +147,6 @@ def _market(study: Study, position: Position) -> Market:
     had, costs = position.rows[:, 0], position.costs
     limit = np.maximum(position.capacity, had) * costs
     return Market(tuple(study.sources), costs, float(had @ costs), had * costs, limit, had)
-
-
-def _whole(policy: Policy, position: Position, step: Round, wanted: Array) -> Array:
-    """Whole rows (S,): the round's number of rows where the policy counts rows, else as many as its money buys."""
-    room, money = position.room[:, 0], float(step.money[0])
-    if isinstance(policy, ETG) and policy.per == "rows":
-        counted = whole_rows(wanted, np.ones_like(wanted), float(step.rows[0]), room)
-        if position.costs @ counted <= money * (1 + 1e-9):
-            return counted.astype(float)
-    return whole_rows(wanted, position.costs, money, room).astype(float)
 
 
 def _reason(study: Study, aim: _Aim, position: Position, asked: Array, objective: Objective | None) -> str:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sourcewise.allocation.market import market_of
 from sourcewise.allocation.projection import nearest_by_budget, nearest_by_rows
+from sourcewise.allocation.rounding import whole_rows
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
 from sourcewise.spec.study import Study
@@ -153,8 +154,8 @@ class ETG:
         """Up to the next mark that has not been reached."""
         if self.per == "rows":
             return self._by_rows(position)
-        marks = np.array(self.marks(float(position.budget[0] / position.costs.max())))
-        due = marks[:, None] * position.budget - position.spent
+        marks = self._marks_by_problem(position)
+        due = marks * position.budget - position.spent
         # Money that buys no row makes no round: it is spent with the next one.
         enough = due >= position.cheapest * (1 - 1e-9)
         index = np.where(enough.any(axis=0), enough.argmax(axis=0), len(marks) - 1)
@@ -164,12 +165,18 @@ class ETG:
     def _by_rows(self, position: Position) -> Round:
         horizon = np.floor(position.budget / position.costs.max())
         had = position.rows.sum(axis=0)
-        marks = np.array(self.marks(float(position.budget[0] / position.costs.max())))
-        ends = np.floor(marks[:, None] * horizon + 1e-9)
+        ends = np.floor(self._marks_by_problem(position) * horizon + 1e-9)
         index = (had >= ends).sum(axis=0)
-        last = np.diff(ends, axis=0, prepend=0.0)[-1]
-        rows = np.where(index < len(marks), ends[np.minimum(index, len(marks) - 1), np.arange(len(had))] - had, last)
+        last = ends[-1] - np.where(ends < ends[-1], ends, 0.0).max(axis=0)
+        rows = np.where(index < len(ends), ends[np.minimum(index, len(ends) - 1), np.arange(len(had))] - had, last)
         return Round(position.left, np.maximum(rows, 1.0), (index == 0) | (had == 0))
+
+    def _marks_by_problem(self, position: Position) -> Array:
+        """Marks (J, B); where a schedule has fewer for one budget than for another, the last is repeated."""
+        horizons, which = np.unique(position.budget / position.costs.max(), return_inverse=True)
+        marks = [self.marks(float(horizon)) for horizon in horizons]
+        most = max(map(len, marks))
+        return np.array([(*row, *[1.0] * (most - len(row))) for row in marks])[which].T
 
 
 def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE) -> ETG:
@@ -218,6 +225,16 @@ def desired_rows(policy: Policy, position: Position, step: Round, kappa: Array) 
     wanted = nearest_by_rows(kappa, position.rows, step.rows, room)
     affordable = position.costs @ wanted <= step.money * (1 + 1e-12)
     return np.where(affordable, wanted, by_money)
+
+
+def whole_round(policy: Policy, position: Position, step: Round, wanted: Array) -> Array:
+    """Whole rows (S, B): the round's number of rows where the policy counts rows, else as many as its money buys."""
+    by_money = whole_rows(wanted, position.costs, step.money, position.room).astype(np.float64)
+    if not isinstance(policy, ETG) or policy.per == "budget":
+        return by_money
+    counted = whole_rows(wanted, np.ones_like(position.costs), step.rows, position.room).astype(np.float64)
+    affordable = position.costs @ counted <= step.money * (1 + 1e-9)
+    return np.where(affordable, counted, by_money)
 
 
 POLICY_KEYS = {"fixed": ("mix",), "etc": ("explore", "aim", "ridge"), "etg": ("batch", "per", "aim", "ridge")}

@@ -66,7 +66,7 @@ class _Profile:
     compiled: CompiledStudy
     moments: WeightedMoments | UpdatedMoments
     values: Array
-    firmness: float
+    firmness: Array
 
     def residual(self, theta: Array) -> tuple[Array, Array]:
         residual, slopes = self.moments.residual(theta)
@@ -75,7 +75,7 @@ class _Profile:
         return np.vstack([residual, held[None]]), np.concatenate([slopes, self.firmness * gradient[None]])
 
     def take(self, which: Integers) -> Self:
-        return type(self)(self.compiled, self.moments.take(which), self.values[which], self.firmness)
+        return type(self)(self.compiled, self.moments.take(which), self.values[which], self.firmness[which])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +119,53 @@ class _Criterion:
 
     def _search(self, moments: WeightedMoments | UpdatedMoments, values: Array, starts: Array) -> Array:
         """θ (D, B) from these starts: a parameter is held exactly, any other target by a stiff residual."""
-        bounds = (self.compiled.lower, self.compiled.upper)
-        lower, upper = (np.repeat(bound[:, None], len(values), axis=1) for bound in bounds)
-        problem: Problem = moments
-        if self.compiled.target_parameter is None:
-            problem = _Profile(self.compiled, moments, values, FIRMNESS / self.unit)
-        else:
-            lower[self.compiled.target_parameter] = upper[self.compiled.target_parameter] = values
-        return self._end(problem, starts, lower, upper)
+        unit = np.full(len(values), self.unit)
+        return _held_at(self.compiled, moments, values, unit, starts, np.full(len(values), self.noise))
 
     def settle(self, starts: Array) -> Array:
         """θ (D, B) with the target left free: the minima of Q itself."""
-        bounds = (self.compiled.lower, self.compiled.upper)
-        return self._end(UpdatedMoments(self.blocks), self._end(self.steady, starts, *bounds), *bounds)
+        bounds, noise = (self.compiled.lower, self.compiled.upper), np.full(starts.shape[1], self.noise)
+        return _end(UpdatedMoments(self.blocks), _end(self.steady, starts, *bounds, noise), *bounds, noise)
 
-    def _end(self, problem: Problem, starts: Array, lower: Array, upper: Array) -> Array:
-        noise = np.full(starts.shape[1], self.noise)
-        return minimize(problem, starts, lower=lower, upper=upper, noise=noise, max_iterations=STEPS).theta
+
+def _held_at(
+    compiled: CompiledStudy,
+    moments: WeightedMoments | UpdatedMoments,
+    values: Array,
+    unit: Array,
+    starts: Array,
+    noise: Array,
+) -> Array:
+    """θ (D, B) with the least objective under f(θ) = values: a parameter is held exactly, any other target by a stiff
+    residual. `unit` (B,) is a natural step of the target."""
+    lower, upper = (np.repeat(bound[:, None], len(values), axis=1) for bound in (compiled.lower, compiled.upper))
+    problem: Problem = moments
+    if compiled.target_parameter is None:
+        problem = _Profile(compiled, moments, values, FIRMNESS / unit)
+    else:
+        lower[compiled.target_parameter] = upper[compiled.target_parameter] = values
+    return _end(problem, starts, lower, upper, noise)
+
+
+def _end(problem: Problem, starts: Array, lower: Array, upper: Array, noise: Array) -> Array:
+    return minimize(problem, starts, lower=lower, upper=upper, noise=noise, max_iterations=STEPS).theta
+
+
+def criterion_at(compiled: CompiledStudy, blocks: Blocks, theta: Array, inference: Inference, value: float) -> Array:
+    """T · min Q (B,) under f(θ) = value for B problems at their estimates θ̂ (D, B): what `confidence_set` compares
+    with the quantile, at one value of the target."""
+    values, rows = np.full(theta.shape[1], value), blocks.rows
+    stderr = inference.stderr
+    unit = np.where(np.isfinite(stderr) & (stderr > 0), stderr, np.maximum(np.abs(values), 1.0))
+    noise = np.sqrt((inference.degrees + 1.0) / rows)
+    moments, steady = UpdatedMoments(blocks), WeightedMoments(blocks, efficient_weight(blocks, theta))
+    lowest = np.full(len(values), np.inf)
+    for start in (theta, _held_at(compiled, steady, values, unit, theta, noise)):
+        end = _held_at(compiled, moments, values, unit, start, noise)
+        reached = np.abs(target_and_gradient(compiled, end)[0] - values) <= 1e-3 * unit
+        height = np.where(reached, rows * squared(moments.residual(end)[0]), np.inf)
+        lowest = np.fmin(lowest, height)
+    return lowest
 
 
 def confidence_set(

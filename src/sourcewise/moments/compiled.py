@@ -120,7 +120,9 @@ def compile_study(study: Study) -> CompiledStudy:
 
 
 @lru_cache(maxsize=1024)
-def compile_source(study: Study, source: str) -> CompiledSource:
+def compile_source(study: Study, source: str, lean: bool = False) -> CompiledSource:
+    """`lean`: only the data terms of the moments themselves about the origin, for data that lie around it. There are
+    fewer, and errors="homoskedastic" is not to be had from them."""
     positions = study.moments_of(source)
     if not positions:
         raise StudyError(f"source {source!r} computes no moment of this study, so its rows have no use")
@@ -130,7 +132,7 @@ def compile_source(study: Study, source: str) -> CompiledSource:
     used = frozenset().union(*(node.symbols for node in nodes))
     variables = tuple(v for v in study.sources[source].observes if v in used)
     atoms: dict[str, Node] = {}
-    separable = _separate(nodes, known, names, atoms)
+    separable = _separate(nodes, known, names, atoms, lean)
     if separable is None:
         atoms = {}
     memo: dict[tuple[Node, str], Node] = {}
@@ -148,11 +150,11 @@ def compile_source(study: Study, source: str) -> CompiledSource:
 
 
 def _separate(
-    nodes: list[Node], variables: frozenset[str], names: tuple[str, ...], atoms: dict[str, Node]
+    nodes: list[Node], variables: frozenset[str], names: tuple[str, ...], atoms: dict[str, Node], lean: bool
 ) -> Separable | None:
-    halves = [_split(node, variables) for node in nodes]
+    halves = [] if lean else [_split(node, variables) for node in nodes]
     try:
-        moments = [expand(node, variables, atoms) for node in nodes]
+        moments = [expand(node, variables, atoms, centred=not lean) for node in nodes]
         instruments = [expand(left, variables, atoms) for left, _ in halves]
         residuals = [expand(right, variables, atoms) for _, right in halves]
     except NotSeparableError:

@@ -50,51 +50,54 @@ def centre_symbol(atom: str) -> Symbol:
     return symbol(CENTRE + atom)
 
 
-def expand(node: Node, variables: frozenset[str], atoms: dict[str, Node]) -> Polynomial:
+def expand(node: Node, variables: frozenset[str], atoms: dict[str, Node], centred: bool = True) -> Polynomial:
     """The node as a polynomial in centred atoms; the atoms it meets are added to `atoms`.
 
     An atom is a variable, or a non-polynomial function of variables alone such as `exp(x)` or `(x > 0)`,
-    which is centred like a variable.
+    which is centred like a variable. Not `centred`: about the origin, which leaves fewer terms.
     """
     if not node.symbols & variables:
         return {(): node}
     if isinstance(node, Symbol):
-        return _atom(node, atoms)
+        return _atom(node, atoms, centred)
     if isinstance(node, Sum):
         parts: list[tuple[Polynomial, float]] = [({(): number(node.constant)}, 1.0)]
-        parts += [(expand(child, variables, atoms), c) for child, c in node.terms]
+        parts += [(expand(child, variables, atoms, centred), c) for child, c in node.terms]
         return _add(parts)
     if isinstance(node, Product):
         result: Polynomial = {(): ONE}
         for base, exponent in node.factors:
-            result = _multiply(result, _expand_power(base, exponent, variables, atoms))
+            result = _multiply(result, _expand_power(base, exponent, variables, atoms, centred))
         return result
     assert isinstance(node, Call | Compare)
-    return _whole(node, variables, atoms)
+    return _whole(node, variables, atoms, centred)
 
 
-def _expand_power(base: Node, exponent: Fraction, variables: frozenset[str], atoms: dict[str, Node]) -> Polynomial:
+def _expand_power(
+    base: Node, exponent: Fraction, variables: frozenset[str], atoms: dict[str, Node], centred: bool
+) -> Polynomial:
     if not base.symbols & variables:
         return {(): power(base, exponent)}
     if exponent.denominator != 1 or exponent < 0:
-        return _whole(power(base, exponent), variables, atoms)
-    part = expand(base, variables, atoms)
+        return _whole(power(base, exponent), variables, atoms, centred)
+    part = expand(base, variables, atoms, centred)
     result = part
     for _ in range(int(exponent) - 1):
         result = _multiply(result, part)
     return result
 
 
-def _whole(node: Node, variables: frozenset[str], atoms: dict[str, Node]) -> Polynomial:
+def _whole(node: Node, variables: frozenset[str], atoms: dict[str, Node], centred: bool) -> Polynomial:
     if node.symbols <= variables:
-        return _atom(node, atoms)
+        return _atom(node, atoms, centred)
     raise NotSeparableError(to_text(node))
 
 
-def _atom(node: Node, atoms: dict[str, Node]) -> Polynomial:
+def _atom(node: Node, atoms: dict[str, Node], centred: bool) -> Polynomial:
     text = to_text(node)
     atoms[text] = node
-    return {(): centre_symbol(text), ((text, 1),): ONE}
+    here: Polynomial = {((text, 1),): ONE}
+    return {(): centre_symbol(text), **here} if centred else here
 
 
 def _add(parts: Iterable[tuple[Polynomial, float]]) -> Polynomial:

@@ -229,17 +229,23 @@ def inverse_root(omega: Array, tolerance: float = DEPENDENT) -> Array:
     return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T * scale)
 
 
-def cholesky(matrix: Array) -> Array:
+def cholesky(matrix: Array, tolerance: float | None = None) -> Array:
     """L (K, K, B), lower triangular, with L Lᵀ = matrix (K, K, B), which must be positive definite.
 
     Unlike `gram_factor` it judges no rank: a pivot lost to rounding errors is replaced by the smallest that is not.
+    With a `tolerance`, a row of which less than this fraction of its diagonal is new gets an infinite pivot: it drops
+    out of whatever is solved with L.
     """
     lower = np.zeros_like(matrix)
     for j in range(len(matrix)):
         column = matrix[j:, j]
         if j:
             column = column - np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
-        root = np.sqrt(np.maximum(column[0], 1e-16 * np.abs(matrix[j, j]) + 1e-100))
+        if tolerance is None:
+            root = np.sqrt(np.maximum(column[0], 1e-16 * np.abs(matrix[j, j]) + 1e-100))
+        else:
+            kept = column[0] > tolerance * matrix[j, j]
+            root = np.where(kept, np.sqrt(np.where(kept, column[0], 1.0)), np.inf)
         lower[j, j] = root
         np.divide(column[1:], root, out=lower[j + 1 :, j])
     return lower

@@ -1,0 +1,1 @@
+"""Known worlds, and the very estimator, allocation and policies of a campaign in thousands of replications of them."""

@@ -1,0 +1,179 @@
+"""One stream of rows per source and replication, and the statistics of any number of its first rows.
+
+A policy only decides how far to read a stream, so all policies and all budgets share the rows and the data are drawn
+once. Row k of replication r depends on the seed, the source, r and k alone: replications are dealt in groups of
+GROUP and rows in pieces of PIECE, whatever is asked for.
+
+Sums are kept every STRIDE rows; what lies between is summed when it is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.errors import SimulationError
+from sourcewise.moments.base import Evidence
+from sourcewise.moments.compiled import CompiledSource, Integers, compile_source
+from sourcewise.moments.rowwise import RowEvidence
+from sourcewise.moments.separable import GramEvidence
+from sourcewise.numerics.linalg import Array
+from sourcewise.simulation.worlds import Columns, World
+from sourcewise.spec.study import Study
+from sourcewise.statistics.features import Features, atom_order, atom_values, choose_centre
+from sourcewise.statistics.frames import BLOCK_ROWS
+
+GROUP = 64
+PIECE = 128
+STRIDE = 16
+NEAR = 10.0
+"""Up to this many standard deviations from the origin, sums of products need no centre."""
+
+PILOT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one source is simulated: which sums are kept, about which centre."""
+
+    place: int
+    source: CompiledSource
+    centre: tuple[tuple[str, float], ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    """The pairs of terms whose products differ."""
+    layout: NDArray[np.int64]
+    """(K, K): which of the products stands where in Σ φφᵀ."""
+
+    def numbers_per_row(self) -> float:
+        """Numbers that one row of one replication keeps in memory."""
+        return len(self.source.variables) + len(self.left) / STRIDE
+
+
+def plan_source(world: World, study: Study, name: str) -> Plan:
+    place = list(study.sources).index(name)
+    pilot = dealt(world, np.random.Generator(np.random.SFC64(0)), PILOT, study.sources[name].observes, name)
+    source = compile_source(study, name)
+    if source.separable is None:
+        return Plan(place, source, (), (), (), np.zeros((0, 0), dtype=np.int64))
+    lean = compile_source(study, name, lean=True)
+    if _near_origin(lean, pilot):
+        source, centre = lean, dict.fromkeys(lean.atoms, 0.0)
+    else:
+        centre = choose_centre(source, pilot_columns(source, pilot))
+    return Plan(place, source, tuple(centre.items()), *_products(source))
+
+
+def _near_origin(source: CompiledSource, pilot: Columns) -> bool:
+    values = atom_values(source, pilot_columns(source, pilot))
+    return bool((np.abs(values.mean(axis=1)) <= NEAR * values.std(axis=1)).all())
+
+
+def pilot_columns(source: CompiledSource, columns: Columns) -> Array:
+    return np.stack([columns[name] for name in source.variables])
+
+
+def dealt(
+    world: World, random: np.random.Generator, rows: int, observes: tuple[str, ...], source: str
+) -> dict[str, Array]:
+    """Rows of the variables that a source observes; what a user's world returns is checked here."""
+    columns = world.deal(random, rows)
+    found = {}
+    for name in observes:
+        if name not in columns:
+            raise SimulationError(f"source {source!r} observes {name!r}, which the world does not deal")
+        values = np.asarray(columns[name], dtype=np.float64)
+        if values.shape != (rows,):
+            raise SimulationError(f"the world dealt {name!r} with shape {values.shape} where {rows} rows were asked for")
+        found[name] = values
+    return found
+
+
+def _products(source: CompiledSource) -> tuple[tuple[int, ...], tuple[int, ...], NDArray[np.int64]]:
+    terms = source.terms
+    layout = np.zeros((len(terms), len(terms)), dtype=np.int64)
+    found: dict[tuple[tuple[str, int], ...], int] = {}
+    pairs = []
+    for j, one in enumerate(terms):
+        for k, other in enumerate(terms[: j + 1]):
+            powers = dict(one)
+            for atom, power in other:
+                powers[atom] = powers.get(atom, 0) + power
+            key = tuple(sorted(powers.items()))
+            if key not in found:
+                found[key] = len(pairs)
+                pairs.append((j, k))
+            layout[j, k] = layout[k, j] = found[key]
+    return tuple(j for j, _ in pairs), tuple(k for _, k in pairs), layout
+
+
+class Stream:
+    """The rows of one source for consecutive replications, each (rows, replications), replications last."""
+
+    __slots__ = ("_columns", "_features", "_plan", "_sums")
+
+    def __init__(self, world: World, study: Study, plan: Plan, seed: int, first: int, count: int, rows: int) -> None:
+        """Replications first, …, first + count − 1; `first` is a multiple of GROUP."""
+        pieces = max(1, -(-rows // PIECE))
+        self._plan = plan
+        self._features = Features(plan.source, dict(plan.centre)) if plan.left else None
+        variables, groups = plan.source.variables, -(-count // GROUP)
+        self._columns = np.empty((len(variables), pieces * PIECE, groups * GROUP))
+        self._sums = np.zeros((len(plan.left), pieces * PIECE // STRIDE + 1, groups * GROUP))
+        observes = study.sources[plan.source.name].observes
+        for group in range(groups):
+            random = _generator(seed, plan.place, first // GROUP + group)
+            here = slice(group * GROUP, (group + 1) * GROUP)
+            for piece in range(pieces):
+                columns = dealt(world, random, PIECE * GROUP, observes, plan.source.name)
+                rows_here = slice(piece * PIECE, (piece + 1) * PIECE)
+                for k, name in enumerate(variables):
+                    self._columns[k, rows_here, here] = columns[name].reshape(PIECE, GROUP)
+                if plan.left:
+                    self._keep(piece, here, np.stack([columns[name] for name in variables]))
+        np.cumsum(self._sums, axis=1, out=self._sums)
+
+    def _keep(self, piece: int, here: slice, columns: Array) -> None:
+        assert self._features is not None
+        first = piece * PIECE // STRIDE + 1
+        terms = self._features(columns)
+        for k, (i, j) in enumerate(zip(self._plan.left, self._plan.right, strict=True)):
+            product = (terms[i] * terms[j] if j else terms[i]).reshape(PIECE // STRIDE, STRIDE, GROUP)
+            product.sum(axis=1, out=self._sums[k, first : first + PIECE // STRIDE, here])
+
+    def evidence(self, rows: Integers, replications: Integers) -> Evidence:
+        """The first `rows` (B,) rows, at least one, of these replications (B,), counted from this stream's first."""
+        plan = self._plan
+        if not plan.left:
+            tables = [self._columns[:, :n, r] for n, r in zip(rows, replications, strict=True)]
+            return RowEvidence(plan.source, tables)
+        sums = self._sums[:, rows // STRIDE, replications]
+        rest = np.flatnonzero(rows % STRIDE)
+        for start in range(0, len(rest), BLOCK_ROWS // STRIDE):
+            some = rest[start : start + BLOCK_ROWS // STRIDE]
+            sums[:, some] += self._remainder(rows[some], replications[some])
+        centre = np.array([[value] for _, value in plan.centre])
+        gram = sums[plan.layout]
+        return GramEvidence(plan.source, rows.astype(np.float64), gram.transpose(2, 0, 1), centre)
+
+    def _remainder(self, rows: Integers, replications: Integers) -> Array:
+        """Sums (P, B) over the rows since the last multiple of STRIDE."""
+        assert self._features is not None
+        within = np.arange(STRIDE - 1)[:, None]
+        wanted = rows // STRIDE * STRIDE + within
+        columns = self._columns[:, np.minimum(wanted, self._columns.shape[1] - 1), replications]
+        terms = self._features(columns.reshape(len(columns), -1))
+        held = terms.reshape(len(terms), STRIDE - 1, -1) * (within < rows % STRIDE)
+        left, right = self._plan.left, self._plan.right
+        terms = terms.reshape(held.shape)
+        return np.stack([np.einsum("hb,hb->b", held[i], terms[j]) for i, j in zip(left, right, strict=True)])
+
+
+def _generator(seed: int, place: int, group: int) -> np.random.Generator:
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, place, group])))
+
+
+__all__ = ["GROUP", "Plan", "Stream", "atom_order", "lru_cache", "plan_source"]
