@@ -1,0 +1,22 @@
+"""Charts of simulations, campaigns and plans, from plain columns to PNG, SVG, PDF or HTML, without a network.
+
+Nothing here imports Altair before a chart is drawn.
+"""
+
+from sourcewise.plots.mixes import mix_spread
+from sourcewise.plots.policies import coverage, regret_curves, tails
+from sourcewise.plots.save import save, to_svg
+from sourcewise.plots.simplex import variance_line, variance_ternary
+from sourcewise.plots.ternary import simplex_grid
+
+__all__ = [
+    "coverage",
+    "mix_spread",
+    "regret_curves",
+    "save",
+    "simplex_grid",
+    "tails",
+    "to_svg",
+    "variance_line",
+    "variance_ternary",
+]
