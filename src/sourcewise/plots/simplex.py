@@ -189,7 +189,7 @@ def _frame(columns: Sequence[str]) -> list[alt.Chart]:
                 if order == 0 and part:
                     words.append({**end, "text": f"{part:.0%}", "corner": k})
     width = alt.condition("datum.side", alt.value(1.0), alt.value(0.3))
-    strokes = _place(on(lines)).mark_line(color=INK, strokeWidth=0.5)
+    strokes = _place(on(lines)).mark_line(color=GREY, strokeWidth=0.5)
     ends: list[dict[str, Any]] = [{"dy": 12}, {"dx": 6, "align": "left"}, {"dx": -6, "align": "right"}]
     percentages = [_word(words, k, fontSize=8, **options) for k, options in enumerate(ends)]
     corners = [

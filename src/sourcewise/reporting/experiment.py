@@ -58,5 +58,5 @@ def _count(verdicts: Sequence[Verdict]) -> str:
     holding = sum(verdict.holds is True for verdict in verdicts)
     failing = sum(verdict.holds is False for verdict in verdicts)
     unclear = len(verdicts) - holding - failing
-    parts = [f"{holding} of {len(verdicts)} hold", f"{failing} do not"]
-    return ", ".join(parts) + (f", and {unclear} cannot be told from this many runs." if unclear else ".")
+    open_ones = f", {unclear} cannot be told from this many runs" if unclear else ""
+    return f"Of {len(verdicts)} claims, {holding} hold, {failing} fail{open_ones}."
