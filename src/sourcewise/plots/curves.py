@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from sourcewise.plots.table import SHOWN, Row, marked, names_in, strict
+from sourcewise.plots.table import SHOWN, Row, marked, names_in, printable, strict
 from sourcewise.plots.theme import GREY, HEIGHT, WIDTH, colour, embedded, finished, on, shape
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Axis:
         given: dict[str, Any] = {"values": list(self.values)} if self.values else {"tickCount": 6}
         if self.format:
             given["format"] = self.format
-        axis = alt.Axis(title=self.title, labelOverlap=True, **given)
+        axis = alt.Axis(title=printable(self.title), labelOverlap=True, **given)
         return kind(f"{self.column}:Q", scale=scale, axis=axis, **options)
 
 

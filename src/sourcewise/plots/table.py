@@ -9,7 +9,7 @@ from typing import Any
 
 from sourcewise.errors import ReportError
 
-Columns = Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]
+Columns = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 """A dict of columns (lists, tuples, arrays), or a list of dicts, one a row."""
 
 Row = dict[str, Any]

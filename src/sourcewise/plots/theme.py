@@ -11,10 +11,13 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from sourcewise.plots.table import printable
+
 if TYPE_CHECKING:
     import altair as alt
 
-    Chart: TypeAlias = alt.LayerChart | alt.FacetChart | alt.VConcatChart
+Chart: TypeAlias = "alt.LayerChart | alt.FacetChart | alt.VConcatChart"
+"""What every function here returns: a chart of Altair, to be saved, shown or changed further."""
 
 INK = "#22272e"
 """Of all letters and axes. Pages replace it by their own text colour, so it must be used for nothing else."""
@@ -74,7 +77,7 @@ def finished(chart: Chart, title: str, notes: Sequence[str] = ()) -> Chart:
 
     room = WIDTH + 50
     lines = [line for note in notes for line in wrap(note, max(30, int(room / 4.8)))]
-    heading = wrap(title, max(24, int(room / 6.4))) or [""]
+    heading = wrap(printable(title), max(24, int(room / 6.4))) or [""]
     styled: Chart = chart.properties(title=alt.TitleParams(text=heading, subtitle=lines)).configure(**CONFIG)
     return styled
 

@@ -45,10 +45,11 @@ def _block(block: Block, links: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that Markdown shows as it is: no markup, no HTML, no links."""
-    escaped = SPECIAL.sub(r"\\\1", printable(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Text that Markdown shows as it is: no markup, no HTML, no links, and no list where a line begins."""
+    words = " ".join(printable(text).split())
+    escaped = SPECIAL.sub(r"\\\1", words).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     escaped = re.sub(r"(?i)\b(https?|ftp):", r"\1&#58;", escaped)
-    return re.sub(r"^(\s*)([-=]|\d+\.)", r"\1\\\2", escaped) if re.match(r"\s*[-=]", escaped) else escaped
+    return re.sub(r"^(\d*)([-=.])", r"\1\\\2", escaped)
 
 
 def _table(table: Table) -> str:
