@@ -79,7 +79,7 @@ class Curves:
     def data(self) -> list[Row]:
         """Every row, with its state and with bars that end where the axis does."""
         bottom, top = self.y.domain
-        rows = marked(self.rows, self.y.column, top)
+        rows = marked(self.rows, self.y.column, self.y.domain)
         if self.low:
             for row in rows:
                 low, high = row[self.low], row[self.high]

@@ -31,7 +31,7 @@ def regret_curves(
     curves = Curves(rows, "policy", budgets(rows, budget), y, "low", "high")
     notes = [
         "Mean squared error against the oracle's, with 95 % intervals.",
-        *note_on(marked(rows, "regret", top), NAMED, "regret"),
+        *note_on(marked(rows, "regret", y.domain), NAMED, "regret"),
     ]
     return curves.chart(title, notes, reference(0.0, "oracle", dash=[1, 0]))
 

@@ -70,18 +70,18 @@ def printable(text: str) -> str:
     )
 
 
-def state_of(value: float, ceiling: float = math.inf) -> str:
-    """Whether a number has its place on an axis that ends at `ceiling`, or why not."""
+def state_of(value: float, axis: tuple[float, float] = (-math.inf, math.inf)) -> str:
+    """Whether a number has its place on an axis from here to there, or why not."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
         return INFINITE
-    return BEYOND if value > ceiling else SHOWN
+    return SHOWN if axis[0] <= value <= axis[1] else BEYOND
 
 
-def marked(rows: Sequence[Row], column: str, ceiling: float = math.inf) -> list[Row]:
+def marked(rows: Sequence[Row], column: str, axis: tuple[float, float] = (-math.inf, math.inf)) -> list[Row]:
     """The same rows, each with the `state` of this column."""
-    return [{**row, "state": state_of(row[column], ceiling)} for row in rows]
+    return [{**row, "state": state_of(row[column], axis)} for row in rows]
 
 
 def strict(rows: Sequence[Row]) -> list[Row]:
@@ -114,18 +114,30 @@ def domain_of(values: Sequence[float], pad: float = 0.05, around: Sequence[float
 
 
 def note_on(rows: Sequence[Row], label: Sequence[str], column: str, most: int = 4) -> list[str]:
-    """A sentence that names what could not be placed, so that nothing vanishes; empty when all is shown."""
+    """A sentence that names what could not be placed, so that nothing vanishes; empty when all is shown.
+
+    A group (the first label) that is lost as a whole is named once.
+    """
     lost = [row for row in rows if row["state"] != SHOWN]
     if not lost:
         return []
-    named = [f"{_label(row, label)} ({_why(row, column)})" for row in lost[:most]]
-    more = f" and {len(lost) - most} more" if len(lost) > most else ""
-    return ["× off the axis: " + ", ".join(named) + more + "."]
+    whole = {}
+    for name in dict.fromkeys(row[label[0]] for row in lost):
+        states = {row["state"] for row in rows if row[label[0]] == name}
+        if len(states) == 1 and len(rows) > 1 and len(label) > 1:
+            whole[name] = f"{_said(name)} everywhere ({states.pop()})"
+    single = [row for row in lost if row[label[0]] not in whole]
+    named = [*whole.values(), *(f"{_label(row, label)} ({_why(row, column)})" for row in single)]
+    more = f" and {len(named) - most} more" if len(named) > most else ""
+    return ["× off the axis: " + ", ".join(named[:most]) + more + "."]
 
 
 def _label(row: Row, label: Sequence[str]) -> str:
-    parts = [row[name] if isinstance(row[name], str) else f"{row[name]:,.6g}" for name in label]
-    return " at ".join(parts)
+    return " at ".join(_said(row[name]) for name in label)
+
+
+def _said(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:,.6g}"
 
 
 def _why(row: Row, column: str) -> str:
