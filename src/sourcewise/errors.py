@@ -3,11 +3,11 @@
     SourcewiseError
     ├── StudyError            a declaration that contradicts itself
     │   └── ExpressionError   a text that is not an expression, with the place marked
+    ├── ReportError           a figure or a page that cannot be made from what was given
     ├── DataError             rows or statistics that cannot be used as they are
     ├── EstimationError       a call of the estimator that cannot be answered
     ├── AllocationError       money that cannot be divided as asked
-    ├── SimulationError       a world or a run that cannot be simulated
-    └── ReportError           a figure or a page that cannot be made from what was given
+    └── SimulationError       a world or a run that cannot be simulated
 
 A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
 target that is not identified) is no error: it is a field of the result, with advice.
@@ -26,6 +26,10 @@ class ExpressionError(StudyError):
     """A text that cannot be read as an expression; the message shows where."""
 
 
+class ReportError(SourcewiseError):
+    """A figure or a page that cannot be made from what was given."""
+
+
 class DataError(SourcewiseError):
     """Rows or statistics that cannot be used as they are."""
 
@@ -40,7 +44,3 @@ class AllocationError(SourcewiseError):
 
 class SimulationError(SourcewiseError):
     """A world, a run or its saved part that cannot be simulated as asked."""
-
-
-class ReportError(SourcewiseError):
-    """A figure or a page that cannot be made from what was given."""

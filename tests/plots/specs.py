@@ -32,7 +32,7 @@ def encodings_in(chart: Chart, channel: str) -> list[Mapping[str, Any]]:
 
 def notes_on(chart: Chart) -> str:
     """The letters below the title, as one text."""
-    return " ".join(chart.to_dict()["title"]["subtitle"])
+    return " ".join(chart.to_dict()["title"].get("subtitle", []))
 
 
 def drawn(chart: Chart, marktype: str) -> list[Mapping[str, Any]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sourcewise.plots.curves import CROSS, Axis, Curves, nothing, reference
+from sourcewise.plots.curves import Axis, Curves, nothing, off_axis, reference
 from sourcewise.plots.table import (
     SHOWN,
     Columns,
@@ -112,30 +112,34 @@ def estimates_by_round(data: Columns, *, name: str = "Estimate", title: str = "T
     if not rows:
         return nothing(title)
     y = Axis("estimate", name, _reach(rows))
-    drawn = marked(rows, "estimate", y.domain)
-    for row in drawn:
-        for end, edge in (("low", max), ("high", min)):
-            for kind in ("", "anytime_"):
-                value, limit = row[kind + end], y.domain[end == "high"]
-                row[f"{kind}{end}_shown"] = limit if math.isinf(value) else edge(value, limit)
+    drawn = [_within(row, y.domain) for row in marked(rows, "estimate", y.domain)]
     base = alt.Chart().encode(x=rounds_axis(rows).encode(alt.X))
     here = base.transform_filter(f"datum.state === '{SHOWN}'")
     tips = [alt.Tooltip(f"{column}:Q", format=",.4~g") for column in rows[0]]
     bars = [
-        here.mark_rule(strokeWidth=width, color=COLOURS[0], opacity=opacity, clip=True).encode(
-            y=Axis(f"{kind}low_shown", name, y.domain).encode(alt.Y), y2=alt.Y2(f"{kind}high_shown:Q")
-        )
+        here.transform_filter(f"isValid(datum.{kind}low_shown) && isValid(datum.{kind}high_shown)")
+        .mark_rule(strokeWidth=width, color=COLOURS[0], opacity=opacity, clip=True)
+        .encode(y=Axis(f"{kind}low_shown", name, y.domain).encode(alt.Y), y2=alt.Y2(f"{kind}high_shown:Q"))
         for kind, width, opacity in (("anytime_", 1.2, 0.8), ("", 4.5, 0.55))
     ]
     points = here.mark_point(color=COLOURS[1], size=40).encode(y=y.encode(alt.Y), tooltip=tips)
-    lost = base.transform_filter(f"datum.state !== '{SHOWN}'")
-    crosses = lost.mark_point(shape=CROSS, filled=False, size=50, strokeWidth=1.6, color=COLOURS[1])
+    crosses = off_axis(base, tips).encode(color=alt.value(COLOURS[1]))
     notes = [
         "Thick: interval for one look, fixed in advance. Thin: anytime interval, valid at all looks together.",
         *note_on([{**row, "at": f"round {row['round']:g}"} for row in drawn], ("at",), "estimate"),
     ]
-    layers = alt.layer(*bars, points, crosses.encode(y=alt.value(2), tooltip=tips), data=embedded(strict(drawn)))
-    return finished(layers.properties(width=WIDTH, height=HEIGHT), title, notes)
+    chart = alt.layer(*bars, points, crosses, data=embedded(strict(drawn))).properties(width=WIDTH, height=HEIGHT)
+    return finished(chart, title, notes)
+
+
+def _within(row: Row, axis: tuple[float, float]) -> Row:
+    """The row with bars that end where the axis does; an unknown end stays unknown."""
+    ends = {}
+    for kind in ("", "anytime_"):
+        for end, limit, cut in (("low", axis[0], max), ("high", axis[1], min)):
+            value = row[kind + end]
+            ends[f"{kind}{end}_shown"] = value if math.isnan(value) else cut(value, limit)
+    return {**row, **ends}
 
 
 def _reach(rows: Sequence[Row]) -> tuple[float, float]:

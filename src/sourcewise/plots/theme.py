@@ -78,7 +78,8 @@ def finished(chart: Chart, title: str, notes: Sequence[str] = ()) -> Chart:
     room = WIDTH + 50
     lines = [line for note in notes for line in wrap(note, max(30, int(room / 4.8)))]
     heading = wrap(printable(title), max(24, int(room / 6.4))) or [""]
-    styled: Chart = chart.properties(title=alt.TitleParams(text=heading, subtitle=lines)).configure(**CONFIG)
+    words = alt.TitleParams(text=heading, subtitle=lines or alt.Undefined)
+    styled: Chart = chart.properties(title=words).configure(**CONFIG)
     return styled
 
 

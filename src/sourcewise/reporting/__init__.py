@@ -1,5 +1,6 @@
 """Reports: parts of a document, and pages of experiments and campaigns, written as HTML, Markdown and JSON."""
 
+from sourcewise.reporting.campaign import campaign_document, campaign_json, write_campaign
 from sourcewise.reporting.document import (
     Block,
     Bullets,
@@ -8,6 +9,7 @@ from sourcewise.reporting.document import (
     Document,
     Figure,
     Heading,
+    Lead,
     Paragraph,
     Table,
     Verdict,
@@ -26,12 +28,16 @@ __all__ = [
     "ExperimentPage",
     "Figure",
     "Heading",
+    "Lead",
     "Paragraph",
     "Table",
     "Verdict",
+    "campaign_document",
+    "campaign_json",
     "experiment_document",
     "to_html",
     "to_json",
     "to_markdown",
     "write",
+    "write_campaign",
 ]

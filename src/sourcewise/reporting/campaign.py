@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sourcewise.records import CampaignRecord, Look, plain
+from sourcewise.records import CampaignRecord, Look, SourceStatus, plain
 from sourcewise.reporting import cells
-from sourcewise.reporting.document import Block, Bullets, Cell, Code, Document, Heading, Paragraph, Table
+from sourcewise.reporting.document import Block, Bullets, Cell, Code, Document, Heading, Lead, Paragraph, Table
 from sourcewise.reporting.progress import progress
-from sourcewise.reporting.words import amount, interval, policy_in_words, rows_in_words, value_in_words, when
+from sourcewise.reporting.words import interval, money, policy_in_words, rows_in_words, sentence, value_in_words, when
 from sourcewise.reporting.write import write, write_text
 
 MOST = 200
@@ -46,7 +46,7 @@ def _standing(record: CampaignRecord) -> str:
         "stopped": "The campaign was stopped.",
     }
     begun = f"Created {when(record.created)}" + (f" by {record.author}." if record.author else ".")
-    return " ".join(part for part in (states[record.state], record.reason, begun) if part)
+    return " ".join(part for part in (states[record.state], sentence(record.reason), begun) if part)
 
 
 def _answer(record: CampaignRecord) -> list[Block]:
@@ -55,10 +55,17 @@ def _answer(record: CampaignRecord) -> list[Block]:
     if look is None:
         blocks.append(Paragraph("There is no estimate yet: no rows, or not enough of them to estimate from."))
     else:
-        blocks.append(Table("The estimate", _facts(record, look)))
+        blocks += [Lead(_lead(record, look)), Table("The estimate", _facts(record, look))]
     if record.advice:
         blocks += [Paragraph("What a careful reader should know:"), Bullets(record.advice)]
     return blocks
+
+
+def _lead(record: CampaignRecord, look: Look) -> str:
+    if look.value is None or look.stderr is None:
+        return f"The data do not identify {record.target}."
+    level = f"{100 * look.level:g} %"
+    return f"{record.target} = {cells.shown(look.value)}, {level} anytime interval {interval(look.anytime)}"
 
 
 def _facts(record: CampaignRecord, look: Look) -> list[list[Cell]]:
@@ -85,14 +92,13 @@ def _question(record: CampaignRecord) -> list[Block]:
     facts: list[list[Cell]] = [
         ["Target", record.target],
         ["Policy", policy_in_words(record.policy)],
-        ["Budget", record.money.budget],
-        ["Stops at a width of the anytime interval of", "no width set" if record.target_width is None else record.target_width],
+        ["Budget", money(record.money.budget)],
+        [
+            "Stops at a width of the anytime interval of",
+            "no width set" if record.target_width is None else record.target_width,
+        ],
     ]
-    sources = [
-        [source.name, ", ".join(source.observes), source.price, "no limit" if source.capacity is None else source.capacity,
-         "retired" if source.retired else ""]
-        for source in record.sources
-    ]  # fmt: skip
+    sources = [_source(source) for source in record.sources]
     blocks: list[Block] = [
         Heading("Question and design"),
         Table("Terms", facts),
@@ -106,49 +112,46 @@ def _question(record: CampaignRecord) -> list[Block]:
     return blocks
 
 
+def _source(source: SourceStatus) -> list[Cell]:
+    has = "no limit" if source.capacity is None else source.capacity
+    return [source.name, ", ".join(source.observes), money(source.price), has, "retired" if source.retired else "open"]
+
+
 def _moments(moments: object) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     for moment in moments if isinstance(moments, list | tuple) else ():
         given = moment if isinstance(moment, dict) else {"expr": moment}
         chosen = given.get("sources")
-        rows.append([str(given.get("expr", "")), "all that observe it" if chosen is None else ", ".join(map(str, chosen))])
+        rows.append(
+            [str(given.get("expr", "")), "all that observe it" if chosen is None else ", ".join(map(str, chosen))]
+        )
     return rows
 
 
 def _ledger(record: CampaignRecord) -> list[Block]:
-    money = record.money
-    total = sum(source.spent for source in record.sources)
+    ledger, parts = record.money, record.sources
+    total = sum(source.spent for source in parts)
+    share = [f"{source.spent / total:.1%}" if total else None for source in parts]
     rows: list[list[Cell]] = [
-        [
-            *(source.name, source.rows, source.spent, None if not total else f"{source.spent / total:.1%}"),
-            *(source.ordered, source.received),
-        ]
-        for source in record.sources
+        [source.name, source.rows, money(source.spent), part, source.ordered, source.received]
+        for source, part in zip(parts, share, strict=True)
     ]
-    rows.append(["All", *(sum(numbers) for numbers in _columns(record)), *(None if not total else "100.0%" for _ in "1"), *_open(record)])
-    over = "More came than the budget pays for." if money.left < 0 else ""
+    sums = (sum(source.rows for source in parts), money(total), "100.0%" if total else None)
+    rows.append(["All", *sums, sum(source.ordered for source in parts), sum(source.received for source in parts)])
+    standing: list[list[Cell]] = [
+        ["Budget", money(ledger.budget)],
+        ["Spent", money(ledger.spent)],
+        ["Reserved for the open order", money(ledger.reserved)],
+        ["Left", money(ledger.left)],
+    ]
+    header = ["Source", "Rows", "Spent", "Share of the money", "Rows on order", "Came of these"]
+    rule = "Money is reserved when an order is made, and settled when rows come, at the price of that moment."
+    over = "More rows came than the budget pays for." if ledger.left < 0 else ""
     return [
         Heading("Money"),
-        Table(
-            "Where the budget stands",
-            [["Budget", money.budget], ["Spent", money.spent], ["Reserved for the open order", money.reserved], ["Left", money.left]],
-            note=over,
-        ),
-        Table(
-            "By source",
-            rows,
-            ["Source", "Rows", "Spent", "Share of the money", "Rows on order", "Came of these"],
-            "Money is reserved when an order is made and settled when rows come, at the price of then.",
-        ),
+        Table("Where the budget stands", standing, note=over),
+        Table("By source", rows, header, rule),
     ]
-
-
-def _columns(record: CampaignRecord) -> tuple[list[int], list[float]]:
-    return [source.rows for source in record.sources], [source.spent for source in record.sources]
-
-
-def _open(record: CampaignRecord) -> tuple[int, int]:
-    return sum(source.ordered for source in record.sources), sum(source.received for source in record.sources)
 
 
 def _agreement(record: CampaignRecord) -> list[Block]:
@@ -165,21 +168,27 @@ def _agreement(record: CampaignRecord) -> list[Block]:
             "Tests of over-identifying restrictions (J)",
             rows,
             ["Source against the others", "J", "Degrees of freedom", "P-value"],
-            "A small p-value says that the moments cannot all be zero at the same parameters: a source or an assumption is wrong.",
+            "A small p-value says that the moments cannot all be zero at once: a source or an assumption is wrong.",
         ),
     ]
 
 
 def _orders(record: CampaignRecord) -> list[Block]:
+    if not record.rounds:
+        return [Heading("Orders"), Paragraph("Nothing has been ordered yet.")]
     rows: list[list[Cell]] = []
     for step in record.rounds:
         order = step.order
         ended = step.outcome + (f": {step.note}" if step.note else "")
-        came = rows_in_words(step.received)
-        rows.append([order.round, when(order.time), rows_in_words(order.rows), came, order.cost, step.settled, ended, order.reason])
-    header = ["Round", "Asked", "Rows asked for", "Rows that came", "Reserved", "Settled", "Outcome", "Reason"]
-    table: Block = Table("Every order", rows, header) if rows else Paragraph("Nothing has been ordered yet.")
-    return [Heading("Orders"), table]
+        asked, came = rows_in_words(order.rows), rows_in_words(step.received)
+        came = "all" if dict(step.received) == dict(order.rows) else came
+        rows.append([order.round, when(order.time), asked, came, money(order.cost), money(step.settled), ended])
+    header = ["Round", "Asked", "Rows asked for", "Rows that came", "Reserved", "Settled", "Outcome"]
+    return [Heading("Orders"), Table("Every order, with its reason", rows, header, details=_reasons(record))]
+
+
+def _reasons(record: CampaignRecord) -> list[str]:
+    return [step.order.reason for step in record.rounds]
 
 
 def _deliveries(record: CampaignRecord) -> list[Block]:
@@ -187,11 +196,20 @@ def _deliveries(record: CampaignRecord) -> list[Block]:
         return []
     listed = record.batches[-MOST:]
     rows: list[list[Cell]] = [
-        [when(batch.time), batch.round, batch.source, batch.rows, batch.dropped, batch.cost, batch.author, batch.key]
+        [
+            when(batch.time),
+            batch.round,
+            batch.source,
+            batch.rows,
+            batch.dropped,
+            money(batch.cost),
+            batch.author,
+            batch.key,
+        ]
         for batch in listed
     ]
     hidden = len(record.batches) - len(listed)
-    note = f"The last {len(listed)}; {amount(hidden)} earlier ones are in the JSON form of this report." if hidden else ""
+    note = f"The last {len(listed)}; {hidden:,} earlier ones are in the JSON form of this report." if hidden else ""
     header = ["Time", "Round", "Source", "Rows", "Left out", "Cost", "By", "Key"]
     return [Heading("Deliveries"), Table("What came", rows, header, note)]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from sourcewise.reporting.document import Cell
 
 UNKNOWN = "–"
+NUMBER = re.compile(r"[−+-]?\d[\d,]*(?:\.\d+)?%?")
 
 
 def shown(cell: Cell) -> str:
@@ -35,6 +37,9 @@ def shown(cell: Cell) -> str:
 
 
 def is_number(cell: Cell) -> bool:
+    """Whether a cell is set flush right: a number, or a text that is one, such as a percentage."""
+    if isinstance(cell, str):
+        return NUMBER.fullmatch(cell) is not None
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 

@@ -23,6 +23,13 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
+class Lead:
+    """The answer that a reader came for, set large."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Bullets:
     items: Sequence[str]
 
@@ -38,13 +45,14 @@ class Code:
 class Table:
     """A titled table. Numbers stay numbers until they are shown; None, NaN and infinities are shown as such.
 
-    Without a header its rows are facts: label, value.
+    Without a header its rows are facts: label, value. `details` holds a sentence for each row, where there is one.
     """
 
     title: str
     rows: Sequence[Sequence[Cell]]
     header: Sequence[str] = ()
     note: str = ""
+    details: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ class Verdict:
         return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
 
 
-Block: TypeAlias = Heading | Paragraph | Bullets | Code | Table | Figure | Verdict
+Block: TypeAlias = Heading | Lead | Paragraph | Bullets | Code | Table | Figure | Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,24 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from sourcewise.plots.save import to_svg
 from sourcewise.plots.table import printable
 from sourcewise.plots.theme import INK
 from sourcewise.reporting.cells import is_number, shown
-from sourcewise.reporting.document import Block, Bullets, Code, Document, Figure, Heading, Paragraph, Table, Verdict
+from sourcewise.reporting.document import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Figure,
+    Heading,
+    Lead,
+    Paragraph,
+    Table,
+    Verdict,
+)
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -53,6 +64,8 @@ def _block(block: Block) -> str:
     match block:
         case Heading(text):
             return f"<h2>{_text(text)}</h2>"
+        case Lead(text):
+            return f'<p class="lead">{_text(text)}</p>'
         case Paragraph(text):
             return f"<p>{_text(text)}</p>"
         case Bullets(items):
@@ -83,7 +96,10 @@ def _table(table: Table) -> str:
         for name, number in zip(table.header, numeric, strict=True)
     ) if table.header else ""  # fmt: skip
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
-    rows = "".join(f"<tr>{_cells(row, numeric)}</tr>" for row in table.rows)
+    rows = "".join(
+        f"<tr{' class=told' if detail else ''}>{_cells(row, numeric)}</tr>{_detail(detail, len(row))}"
+        for row, detail in zip_longest(table.rows, table.details, fillvalue="")
+    )
     note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(table.title)}"><table>'
@@ -91,11 +107,18 @@ def _table(table: Table) -> str:
     )
 
 
+def _detail(detail: str, columns: int) -> str:
+    """A sentence on the row above, as wide as the table."""
+    return f'<tr class="detail"><td colspan="{columns}">{_text(detail)}</td></tr>' if detail else ""
+
+
 def _cells(row: Sequence[object], numeric: Sequence[bool]) -> str:
     found = []
     for k, (cell, number) in enumerate(zip(row, numeric, strict=True)):
         text = shown(cell)  # type: ignore[arg-type]
-        kind = " class=number" if number else " class=long" if len(text) > 50 else ""
+        kind = (
+            " class=number" if number else " class=long" if len(text) > 50 else " class=short" if len(text) < 22 else ""
+        )
         found.append(f'<th scope="row"{kind}>{_text(text)}</th>' if k == 0 else f"<td{kind}>{_text(text)}</td>")
     return "".join(found)
 

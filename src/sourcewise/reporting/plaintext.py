@@ -6,11 +6,23 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
 from sourcewise.plots.table import printable
 from sourcewise.reporting.cells import is_number, plain, shown
-from sourcewise.reporting.document import Block, Bullets, Code, Document, Figure, Heading, Paragraph, Table, Verdict
+from sourcewise.reporting.document import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Figure,
+    Heading,
+    Lead,
+    Paragraph,
+    Table,
+    Verdict,
+)
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 
@@ -28,6 +40,8 @@ def _block(block: Block, links: Any) -> str:
     match block:
         case Heading(text):
             return f"## {_text(text)}"
+        case Lead(text):
+            return f"**{_text(text)}**"
         case Paragraph(text):
             return _text(text)
         case Bullets(items):
@@ -53,14 +67,15 @@ def _text(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    header = list(table.header) or ["", ""] + [""] * (max(map(len, table.rows), default=2) - 2)
-    numeric = [
-        bool(table.rows) and all(is_number(row[k]) or row[k] is None for row in table.rows) for k in range(len(header))
-    ]
+    """A sentence on a row becomes its last cell."""
+    rows = [[*row, *([detail] if table.details else [])] for row, detail in zip_longest(table.rows, table.details)]
+    width = max([len(table.header) + bool(table.details), *map(len, rows)])
+    header = [*table.header, *[""] * (width - len(table.header))]
+    numeric = [bool(rows) and all(is_number(row[k]) or row[k] is None for row in rows) for k in range(width)]
     lines = [
         "| " + " | ".join(map(_text, header)) + " |",
         "|" + "|".join("---:" if number else "---" for number in numeric) + "|",
-        *("| " + " | ".join(_text(shown(cell)) for cell in row) + " |" for row in table.rows),
+        *("| " + " | ".join(_text(shown(cell)) for cell in row) + " |" for row in rows),
     ]
     note = f"\n\n{_text(table.note)}" if table.note else ""
     return f"**{_text(table.title)}**\n\n" + "\n".join(lines) + note

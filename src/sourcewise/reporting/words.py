@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -22,15 +23,32 @@ def when(time: str) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def amount(number: float) -> str:
-    return shown(number)
+def money(amount: float) -> str:
+    """To the cent, or as precisely as the price of a row is; never rounded to thousands."""
+    if amount == round(amount):
+        text = f"{amount:,.0f}"
+    else:
+        text = f"{amount:,.2f}" if abs(amount - round(amount, 2)) < 1e-9 * max(1.0, abs(amount)) else f"{amount:,.10g}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    text = text.strip()
+    return text and text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
 def interval(ends: Interval) -> str:
+    """Both ends to the same decimal place: four digits of the width."""
     low, high = ends
-    if low is None and high is None:
-        return "the whole line"
-    return f"{'(−∞' if low is None else '[' + shown(float(low))}, {'∞)' if high is None else shown(float(high)) + ']'}"
+    if low is None or high is None:
+        left = "(−∞" if low is None else f"[{shown(float(low))}"
+        return f"{left}, {'∞)' if high is None else f'{shown(float(high))}]'}"
+    width = high - low
+    places = 3 - math.floor(math.log10(width)) if width > 0 else 20
+    if not 0 <= places <= 8:
+        return f"[{shown(float(low))}, {shown(float(high))}]"
+    return f"[{low:,.{places}f}, {high:,.{places}f}]".replace("-", "\N{MINUS SIGN}")
 
 
 def rows_in_words(rows: Mapping[str, int]) -> str:
