@@ -62,6 +62,7 @@ def test_the_wheel_contains_what_it_must(root: Path, tmp_path: Path) -> None:
         "sourcewise/py.typed",
         "sourcewise/example/registry.csv",
         "sourcewise/example/survey.csv",
+        "sourcewise/reporting/style.css",
     } <= names
     assert f"sourcewise-{__version__}.dist-info/licenses/LICENSE" in names
     source = root / "src"

@@ -84,15 +84,15 @@ def test_json_is_strict_and_holds_every_part() -> None:
 texts = st.one_of(st.text(max_size=30), st.text("|*_`[]()<>&#!\\-+=~$.:1\n ", max_size=30), st.just(HOSTILE))
 
 
-@settings(max_examples=150, deadline=None)
-@given(texts)
+@settings(max_examples=200, deadline=None)
+@given(texts.filter(lambda text: printable(text).strip() != ""))
 def test_markdown_shows_any_text_as_it_is(text: str) -> None:
-    tokens = MarkdownIt().enable("table").parse(to_markdown(Document("t", [Paragraph("x " + text)])))
+    tokens = MarkdownIt().enable("table").parse(to_markdown(Document("t", [Paragraph(text)])))
     inline = [token for token in tokens if token.type == "inline"]
     assert [token.type for token in tokens if token.type.endswith("_open")] == ["heading_open", "paragraph_open"]
     assert {child.type for child in inline[1].children or ()} <= {"text", "softbreak"}
     said = "".join(child.content for child in inline[1].children or ())
-    assert said.split() == printable("x " + text).split()
+    assert said.split() == printable(text).split()
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sourcewise.plots.curves import Axis, Curves, nothing, off_axis, reference
+from sourcewise.plots.curves import MANY, Axis, Curves, nothing, off_axis, reference
 from sourcewise.plots.table import (
     SHOWN,
     Columns,
@@ -51,11 +51,10 @@ def mix_over_time(data: Columns, *, title: str = "The mix and the estimated best
     layers = []
     for kind, dash, filled in ((BEST, [4, 3], False), (SO_FAR, [1, 0], True)):
         part = base.transform_filter(f"datum.kind === '{kind}'")
-        points = part.transform_filter(f"datum.state === '{SHOWN}'").mark_point(filled=filled, strokeWidth=1.2)
-        layers += [
-            part.mark_line(strokeDash=dash).encode(y=y.encode(alt.Y)),
-            points.encode(y=y.encode(alt.Y), shape=shape(names, "source"), tooltip=tips),
-        ]
+        layers.append(part.mark_line(strokeDash=dash).encode(y=y.encode(alt.Y)))
+        if len(rows) <= 2 * MANY * len(names):
+            points = part.transform_filter(f"datum.state === '{SHOWN}'").mark_point(filled=filled, strokeWidth=1.2)
+            layers.append(points.encode(y=y.encode(alt.Y), shape=shape(names, "source"), tooltip=tips))
     notes = ["Solid: the rows collected so far. Dashed: the mix estimated to be best.", *_unknown(rows)]
     chart = alt.layer(*layers, data=embedded(strict(rows))).properties(width=WIDTH, height=HEIGHT)
     return finished(chart, title, notes)

@@ -63,7 +63,7 @@ def _text(text: str) -> str:
     words = " ".join(printable(text).split())
     escaped = SPECIAL.sub(r"\\\1", words).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     escaped = re.sub(r"(?i)\b(https?|ftp):", r"\1&#58;", escaped)
-    return re.sub(r"^(\d*)([-=.])", r"\1\\\2", escaped)
+    return re.sub(r"^(?:(\d+)(?=\.(?: |$))|(?=[-=](?:[ =-]|$)))", r"\1\\", escaped)
 
 
 def _table(table: Table) -> str:

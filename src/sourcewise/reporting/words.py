@@ -41,6 +41,8 @@ def sentence(text: str) -> str:
 def interval(ends: Interval) -> str:
     """Both ends to the same decimal place: four digits of the width."""
     low, high = ends
+    if low is None and high is None:
+        return "the whole line"
     if low is None or high is None:
         left = "(−∞" if low is None else f"[{shown(float(low))}"
         return f"{left}, {'∞)' if high is None else f'{shown(float(high))}]'}"
@@ -72,7 +74,7 @@ def policy_in_words(policy: Mapping[str, Any]) -> str:
         mix = policy.get("mix")
         return f"A fixed mix: {mix}" if isinstance(mix, str) else f"A fixed mix: {value_in_words(mix)}"
     if kind == "etc":
-        return f"Explore with {float(policy.get('explore', 0.2)):.3g} of the budget, then commit the rest"
+        return f"Explore equally with {100 * policy.get('explore', 0.2):g} % of the budget, then commit the rest"
     if kind != "etg" or batch is None:
         return value_in_words(dict(policy))
     unit = "rows" if policy.get("per") == "rows" else "budget"
