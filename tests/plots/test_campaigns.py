@@ -84,6 +84,15 @@ def test_a_wild_first_round_does_not_flatten_the_others() -> None:
     assert [item.get("shape") for item in drawn(chart, "symbol")].count(CROSS) == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "ticks"),
+    [(1, 3, [1, 2, 3]), (1, 20, list(range(2, 21, 2))), (0, 1000, list(range(0, 1001, 100)))],
+)
+def test_rounds_are_whole_and_few(first: int, last: int, ticks: list[int]) -> None:
+    rows = [{**look, "round": number} for look, number in zip(looks(2), (first, last), strict=True)]
+    assert encodings_in(estimates_by_round(rows), "x")[0]["axis"]["values"] == ticks
+
+
 def test_rounds_without_a_best_mix_are_said() -> None:
     rows = [{"source": s, "round": r, "share": 0.5, "best": None if r < 3 else 0.4} for s in "ab" for r in range(1, 5)]
     chart = mix_over_time(rows)

@@ -73,11 +73,13 @@ def _unknown(rows: Sequence[Row], most: int = 8) -> list[str]:
 
 
 def rounds_axis(rows: Sequence[Row]) -> Axis:
-    """Whole rounds only."""
-    rounds = sorted(set(finite(rows, "round")))
-    low, high = (rounds[0], rounds[-1]) if rounds else (0.0, 1.0)
-    step = max(1, math.ceil((high - low) / 12))
-    ticks = [low + k * step for k in range(int((high - low) // step) + 1)]
+    """Whole rounds only: each of them, or every second, fifth, tenth and so on."""
+    rounds = finite(rows, "round")
+    low, high = (min(rounds), max(rounds)) if rounds else (0.0, 1.0)
+    steps = (factor * 10**power for power in range(10) for factor in (1, 2, 5))
+    step = next(step for step in steps if (high - low) / step <= 12)
+    first = math.ceil(low / step)
+    ticks = [float(step * k) for k in range(first, math.floor(high / step) + 1)]
     return Axis("round", "Round", (low - 0.4, high + 0.4), ",d", ticks)
 
 
@@ -115,13 +117,14 @@ def estimates_by_round(data: Columns, *, name: str = "Estimate", title: str = "T
     base = alt.Chart().encode(x=rounds_axis(rows).encode(alt.X))
     here = base.transform_filter(f"datum.state === '{SHOWN}'")
     tips = [alt.Tooltip(f"{column}:Q", format=",.4~g") for column in rows[0]]
+    room = 0.7 * WIDTH / len(rows)
     bars = [
         here.transform_filter(f"isValid(datum.{kind}low_shown) && isValid(datum.{kind}high_shown)")
         .mark_rule(strokeWidth=width, color=COLOURS[0], opacity=opacity, clip=True)
         .encode(y=Axis(f"{kind}low_shown", name, y.domain).encode(alt.Y), y2=alt.Y2(f"{kind}high_shown:Q"))
-        for kind, width, opacity in (("anytime_", 1.2, 0.8), ("", 4.5, 0.55))
+        for kind, width, opacity in (("anytime_", min(1.2, room), 0.8), ("", min(4.5, room), 0.55))
     ]
-    points = here.mark_point(color=COLOURS[1], size=40).encode(y=y.encode(alt.Y), tooltip=tips)
+    points = here.mark_point(color=COLOURS[1], size=min(40.0, 10 * room)).encode(y=y.encode(alt.Y), tooltip=tips)
     crosses = off_axis(base, tips).encode(color=alt.value(COLOURS[1]))
     notes = [
         "Thick: interval for one look, fixed in advance. Thin: anytime interval, valid at all looks together.",

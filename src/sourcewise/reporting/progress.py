@@ -11,7 +11,7 @@ from sourcewise.reporting.document import Block, Figure, Heading, Paragraph
 from sourcewise.reporting.words import interval
 
 ANYTIME, FIXED = "as collected, anytime interval", "as collected, fixed interval"
-EQUAL, BEST = "equal rows for the same money, fixed", "best mix for the same money, fixed"
+EQUAL = "equal rows for the same money, fixed"
 
 
 def progress(record: CampaignRecord) -> list[Block]:
