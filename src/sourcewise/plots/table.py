@@ -14,6 +14,9 @@ Columns = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 Row = dict[str, Any]
 
+JOINERS = "\u200c\u200d"
+"""Belong to the spelling of Persian, Hindi and other words; invisible in all others."""
+
 SHOWN, MISSING, INFINITE, BEYOND = "shown", "missing", "infinite", "beyond the axis"
 
 
@@ -63,11 +66,14 @@ def _cell(row: Mapping[str, Any], name: str, text: bool) -> Any:
 
 
 def printable(text: str) -> str:
-    """Any text as one line that JSON, XML and a font can hold."""
-    kept = text.encode("utf-8", "replace").decode("utf-8")
-    return "".join(
-        letter if letter.isprintable() else " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}" for letter in kept
-    )
+    """Any text as one line that JSON, XML and a font can hold, without marks that turn the order of letters around."""
+    return "".join(map(_letter, text.encode("utf-8", "replace").decode("utf-8")))
+
+
+def _letter(letter: str) -> str:
+    if letter.isprintable() or letter in JOINERS:
+        return letter
+    return " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
 
 
 def state_of(value: float, axis: tuple[float, float] = (-math.inf, math.inf)) -> str:
