@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,18 @@ MAX_SOURCE_TERMS = 2000
 
 
 @dataclass(frozen=True, slots=True)
+class Bends:
+    """∂²C/∂θ_d∂θ_e by its non-zero entries with d ≤ e; run r of them, of one pair (d, e), begins at `starts[r]`."""
+
+    values: Program
+    row: Integers
+    term: Integers
+    starts: Integers
+    first: Integers
+    second: Integers
+
+
+@dataclass(frozen=True, eq=False)
 class Coefficients:
     """C(θ, s) of some formulas by its non-zero entries, and ∂C/∂θ likewise (`slopes` gives both).
 
@@ -49,6 +61,22 @@ class Coefficients:
     """`term` and `slope_term` end to end."""
     starts: Integers
     places: Integers
+    slope_nodes: tuple[Node, ...]
+
+    @cached_property
+    def bends(self) -> Bends:
+        """Made when a search first asks: most have no use for second derivatives."""
+        names = self.slopes.inputs
+        memo: dict[tuple[Node, str], Node] = {}
+        entries = []
+        for j, e, k, slope in zip(self.slope_row, self.slope_parameter, self.slope_term, self.slope_nodes, strict=True):
+            known = [(d, derivative(slope, names[d], memo)) for d in range(e + 1) if names[d] in slope.symbols]
+            entries += [(d, e, j, k, bend) for d, bend in known if bend != number(0.0)]
+        entries.sort(key=lambda entry: entry[:4])
+        first, second, row, term = np.array([entry[:4] for entry in entries], dtype=np.int64).reshape(-1, 4).T
+        starts = np.flatnonzero(np.diff(first * len(names) + second, prepend=-1))
+        program = Program(names, [entry[-1] for entry in entries])
+        return Bends(program, row, term, starts, first[starts], second[starts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +234,7 @@ def _coefficients(
     programs = Program(inputs, values), Program(inputs, both)
     both_terms = np.concatenate([columns[1], slope_columns[2]])
     places = (*columns, *slope_columns, both_terms, starts, keys[starts])
-    return Coefficients(shape, *programs, *places)
+    return Coefficients(shape, *programs, *places, tuple(entry[-1] for entry in slopes))
 
 
 def describe_term(monomial: Monomial) -> str:
