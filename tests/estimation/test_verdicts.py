@@ -138,7 +138,7 @@ def test_a_start_without_a_value_is_left_behind() -> None:
 
 
 def _nearly_irrelevant() -> tuple[sw.Study, dict[str, dict[str, Array]]]:
-    """Three instruments of no use: the continuously updated objective is lowest at 46, hardly lower than at infinity."""
+    """Three instruments of no use: the updated objective is lowest at 46, and hardly lower than at infinity."""
     random = np.random.default_rng(8)
     z, u = random.normal(size=(3, 100)), random.normal(size=100)
     x = 0.05 * z.sum(axis=0) + u

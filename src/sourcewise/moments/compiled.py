@@ -224,17 +224,27 @@ def _coefficients(
     ]
     entries.sort(key=lambda entry: entry[:2])
     slopes.sort(key=lambda entry: entry[:3])
-    columns = np.array([entry[:2] for entry in entries], dtype=np.int64).reshape(-1, 2).T
-    slope_columns = np.array([entry[:3] for entry in slopes], dtype=np.int64).reshape(-1, 3).T
+    row, term = np.array([entry[:2] for entry in entries], dtype=np.int64).reshape(-1, 2).T
+    slope_row, parameter, slope_term = np.array([entry[:3] for entry in slopes], dtype=np.int64).reshape(-1, 3).T
     values = [entry[-1] for entry in entries]
     both = values + [entry[-1] for entry in slopes]
     shape = (len(polynomials), len(terms))
-    keys = np.concatenate([columns[0], len(polynomials) + slope_columns[0] * len(names) + slope_columns[1]])
+    keys = np.concatenate([row, len(polynomials) + slope_row * len(names) + parameter])
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    programs = Program(inputs, values), Program(inputs, both)
-    both_terms = np.concatenate([columns[1], slope_columns[2]])
-    places = (*columns, *slope_columns, both_terms, starts, keys[starts])
-    return Coefficients(shape, *programs, *places, tuple(entry[-1] for entry in slopes))
+    return Coefficients(
+        shape,
+        Program(inputs, values),
+        Program(inputs, both),
+        row,
+        term,
+        slope_row,
+        parameter,
+        slope_term,
+        np.concatenate([term, slope_term]),
+        starts,
+        keys[starts],
+        tuple(entry[-1] for entry in slopes),
+    )
 
 
 def describe_term(monomial: Monomial) -> str:

@@ -54,7 +54,7 @@ class RowEvidence:
             change = (self.mean_and_slope(moved)[1] - here) / (moved[d] - theta[d])
             found.append(np.einsum("jdb,jb->db", change, along))
         both = np.stack(found)
-        return 0.5 * (both + both.swapaxes(0, 1))
+        return np.asarray(0.5 * (both + both.swapaxes(0, 1)))
 
     def factor(self, theta: Array, errors: Errors) -> Array:
         return self._rows(theta, errors, len(self.positions))
