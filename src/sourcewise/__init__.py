@@ -2,10 +2,19 @@
 
 from sourcewise._version import __version__
 from sourcewise.allocation.allocate import Allocation, allocate, variance
-from sourcewise.errors import AllocationError, DataError, EstimationError, ExpressionError, SourcewiseError, StudyError
+from sourcewise.errors import (
+    AllocationError,
+    DataError,
+    EstimationError,
+    ExpressionError,
+    ReportError,
+    SourcewiseError,
+    StudyError,
+)
 from sourcewise.fit import fit
-from sourcewise.orders import Order, next_order
+from sourcewise.orders import next_order
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
+from sourcewise.records import Order
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
 from sourcewise.spec.study import Moment, Parameter, Source, Study
@@ -29,6 +38,7 @@ __all__ = [
     "Order",
     "OveridTest",
     "Parameter",
+    "ReportError",
     "Rows",
     "Schedule",
     "Source",

@@ -6,7 +6,8 @@
     ├── DataError             rows or statistics that cannot be used as they are
     ├── EstimationError       a call of the estimator that cannot be answered
     ├── AllocationError       money that cannot be divided as asked
-    └── SimulationError       a world or a run that cannot be simulated
+    ├── SimulationError       a world or a run that cannot be simulated
+    └── ReportError           a figure or a page that cannot be made from what was given
 
 A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
 target that is not identified) is no error: it is a field of the result, with advice.
@@ -39,3 +40,7 @@ class AllocationError(SourcewiseError):
 
 class SimulationError(SourcewiseError):
     """A world, a run or its saved part that cannot be simulated as asked."""
+
+
+class ReportError(SourcewiseError):
+    """A figure or a page that cannot be made from what was given."""

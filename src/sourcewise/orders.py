@@ -18,19 +18,9 @@ from sourcewise.allocation.reach import least_variance
 from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
 from sourcewise.policies import ETG, Fixed, Policy, Position, Round, desired_rows, whole_round
+from sourcewise.records import Order
 from sourcewise.results import Fit
 from sourcewise.spec.study import Study
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Rows to ask of each source next, what they cost, the ratio of all rows aimed at, and the reason in words."""
-
-    rows: Mapping[str, int]
-    cost: float
-    target: Mapping[str, float]
-    explores: bool
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
