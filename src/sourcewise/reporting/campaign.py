@@ -86,7 +86,10 @@ def _question(record: CampaignRecord) -> list[Block]:
         ["Target", record.target],
         ["Policy", policy_in_words(record.policy)],
         ["Budget", record.money.budget],
-        ["Stops at a width of the anytime interval of", "no width set" if record.target_width is None else record.target_width],
+        [
+            "Stops at a width of the anytime interval of",
+            "no width set" if record.target_width is None else record.target_width,
+        ],
     ]
     sources = [
         [source.name, ", ".join(source.observes), source.price, "no limit" if source.capacity is None else source.capacity,
@@ -111,7 +114,9 @@ def _moments(moments: object) -> list[list[Cell]]:
     for moment in moments if isinstance(moments, list | tuple) else ():
         given = moment if isinstance(moment, dict) else {"expr": moment}
         chosen = given.get("sources")
-        rows.append([str(given.get("expr", "")), "all that observe it" if chosen is None else ", ".join(map(str, chosen))])
+        rows.append(
+            [str(given.get("expr", "")), "all that observe it" if chosen is None else ", ".join(map(str, chosen))]
+        )
     return rows
 
 
@@ -125,13 +130,25 @@ def _ledger(record: CampaignRecord) -> list[Block]:
         ]
         for source in record.sources
     ]
-    rows.append(["All", *(sum(numbers) for numbers in _columns(record)), *(None if not total else "100.0%" for _ in "1"), *_open(record)])
+    rows.append(
+        [
+            "All",
+            *(sum(numbers) for numbers in _columns(record)),
+            *(None if not total else "100.0%" for _ in "1"),
+            *_open(record),
+        ]
+    )
     over = "More came than the budget pays for." if money.left < 0 else ""
     return [
         Heading("Money"),
         Table(
             "Where the budget stands",
-            [["Budget", money.budget], ["Spent", money.spent], ["Reserved for the open order", money.reserved], ["Left", money.left]],
+            [
+                ["Budget", money.budget],
+                ["Spent", money.spent],
+                ["Reserved for the open order", money.reserved],
+                ["Left", money.left],
+            ],
             note=over,
         ),
         Table(
@@ -176,7 +193,18 @@ def _orders(record: CampaignRecord) -> list[Block]:
         order = step.order
         ended = step.outcome + (f": {step.note}" if step.note else "")
         came = rows_in_words(step.received)
-        rows.append([order.round, when(order.time), rows_in_words(order.rows), came, order.cost, step.settled, ended, order.reason])
+        rows.append(
+            [
+                order.round,
+                when(order.time),
+                rows_in_words(order.rows),
+                came,
+                order.cost,
+                step.settled,
+                ended,
+                order.reason,
+            ]
+        )
     header = ["Round", "Asked", "Rows asked for", "Rows that came", "Reserved", "Settled", "Outcome", "Reason"]
     table: Block = Table("Every order", rows, header) if rows else Paragraph("Nothing has been ordered yet.")
     return [Heading("Orders"), table]
@@ -191,7 +219,9 @@ def _deliveries(record: CampaignRecord) -> list[Block]:
         for batch in listed
     ]
     hidden = len(record.batches) - len(listed)
-    note = f"The last {len(listed)}; {amount(hidden)} earlier ones are in the JSON form of this report." if hidden else ""
+    note = (
+        f"The last {len(listed)}; {amount(hidden)} earlier ones are in the JSON form of this report." if hidden else ""
+    )
     header = ["Time", "Round", "Source", "Rows", "Left out", "Cost", "By", "Key"]
     return [Heading("Deliveries"), Table("What came", rows, header, note)]
 

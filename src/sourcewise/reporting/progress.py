@@ -76,10 +76,14 @@ def _ends(look: Look) -> str:
 def _gain(look: Look) -> str:
     """What the mix has saved, in money: variances are inversely proportional to it."""
     if not look.stderr or look.stderr_equal is None:
-        return "What equal rows would have given is not known: they do not identify the target, or there is no estimate."
+        return (
+            "What equal rows would have given is not known: they do not identify the target, or there is no estimate."
+        )
     extra = (look.stderr_equal / look.stderr) ** 2 - 1
     if extra >= 0:
-        return f"At this estimate, equally many rows of every source would need {extra:.0%} more money for this precision."
+        return (
+            f"At this estimate, equally many rows of every source would need {extra:.0%} more money for this precision."
+        )
     return f"At this estimate, equally many rows of every source would have needed {-extra:.0%} less money for this precision."
 
 
