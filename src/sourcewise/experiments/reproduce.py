@@ -91,8 +91,8 @@ def write_findings(found: Findings, out: Path, how: str = "") -> Path:
 def _intro(found: Findings) -> str:
     return (
         f"{found.main.runs:,} runs of every policy at every budget. All policies and budgets of a run read the same "
-        f"rows, and no run is left out. Policies without a further word estimate as the paper does, from moments pooled "
-        f"over all rows; those called “stacked” keep the moments of the sources apart. Regret is measured against "
+        f"rows, and no run is left out. Policies without a further word estimate as the paper does, from moments "
+        f"pooled over all rows; those called “stacked” keep the moments of the sources apart. Regret is measured against "
         f"an oracle that keeps to the best mix for pooled estimates at the true parameters."
     )
 
