@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ def confounder_mediator(published: bool) -> Population:
 
 @cache
 def ihdp() -> Population:
-    with Path(__file__).with_name("data").joinpath("ihdp.csv").open(newline="") as file:
+    with files("sourcewise.experiments").joinpath("data/ihdp.csv").open(encoding="utf-8") as file:
         table = np.array([[float(v) for v in row.values()] for row in csv.DictReader(file)]).T
     treat, weight, smoked = table
     weight = (weight - weight.mean()) / weight.std()

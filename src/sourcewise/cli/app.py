@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sourcewise._version import __version__
+from sourcewise.cli.reproduce import reproduce
 from sourcewise.errors import SourcewiseError
 
 app = typer.Typer(
@@ -47,6 +48,9 @@ def example() -> None:
     found = run()
     typer.echo(found.summary())
     typer.echo(next_money(found))
+
+
+app.command()(reproduce)
 
 
 def main() -> None:

@@ -69,6 +69,15 @@ class Blocks:
             slope[places] += share * dg
         return [(mean, slope)]
 
+    def curvature(self, theta: Array, along: list[Array]) -> Array:
+        """Σ along_b,j ∂²ḡ_b,j/∂θ∂θᵀ (D, D, B)."""
+        if self.stacking == "stacked":
+            parts = (part.curvature(theta, v) for part, v in zip(self.evidence.values(), along, strict=True))
+            return np.asarray(sum(parts))
+        total = self.rows
+        shares = ((part, part.rows / total * along[0][list(part.positions)]) for part in self.evidence.values())
+        return np.asarray(sum(part.curvature(theta, v) for part, v in shares))
+
     def factors(self, theta: Array) -> list[Array]:
         """A_b (M_b, K_b, B) with A_b A_bᵀ = Ω_b, about the mean if `centred`."""
         parts = [part.factor(theta, self.errors) for part in self.evidence.values()]

@@ -24,6 +24,9 @@ MAX_REWEIGHTINGS = 500
 SETTLED = 1e-8
 """Iterated weights: a round that moves the whitened moments by less than this share of their noise is the last."""
 
+ELSEWHERE = 8
+"""Further starts for a search that did not converge from the only one there is."""
+
 REACHES = (1.0, 3.0, 10.0, 30.0)
 """How many standard errors away from the two-step estimate the search for the CUE starts, besides from there."""
 
@@ -88,6 +91,9 @@ class WeightedMoments:
         parts = self.blocks.means_and_slopes(theta)
         return self.weight.apply([g for g, _ in parts]), self.weight.apply([dg for _, dg in parts])
 
+    def curvature(self, theta: Array, residual: Array) -> Array:
+        return self.blocks.curvature(theta, self.weight.pull(residual))
+
     def take(self, which: Integers) -> Self:
         return type(self)(self.blocks.take(which), self.weight.take(which))
 
@@ -146,25 +152,36 @@ def _search(
 def _first_step(
     compiled: CompiledStudy, blocks: Blocks, weight: Weight, starts: Sequence[Array], settings: Settings
 ) -> Estimates:
-    problem = WeightedMoments(blocks, weight)
-
-    def run(start: Array) -> Search:
-        unit = noise(blocks, weight, start)
-        found = _search(compiled, problem, start, unit, settings)
-        while found.iterations.max() > 1 and settings.max_iterations > 1:
-            # Far from the solution moments can vary without measure, and "converged" then means little.
-            before, unit = unit, noise(blocks, weight, found.theta)
-            if not (unit < 0.1 * before).any():
-                break
-            again = _search(compiled, problem, found.theta, unit, settings)
-            found = replace(again, iterations=found.iterations + again.iterations)
-        return found
-
-    ends = [run(start) for start in starts]
-    if not ends[0].converged.all() and len(ends) == 1 and settings.max_iterations > 1:
-        ends += [run(start) for start in _elsewhere(ends[0], settings.seed)]
+    ends = [_settled(compiled, blocks, weight, start, settings) for start in starts]
     search, minima = _best(blocks, weight, ends)
+    lost = np.flatnonzero(~search.converged)
+    if lost.size and len(starts) == 1 and settings.max_iterations > 1:
+        # Searches from elsewhere stand side by side, so that a few lost problems do not cost many short calls.
+        tries = np.tile(lost, ELSEWHERE)
+        start = _elsewhere(search.theta[:, lost], settings.seed)
+        found = _settled(compiled, blocks.take(tries), weight.take(tries), start, settings)
+        ends = [search.take(lost), *(found.take(k) for k in np.arange(len(tries)).reshape(ELSEWHERE, -1))]
+        best, minima[lost] = _best(blocks.take(lost), weight.take(lost), ends)
+        search = search.put(lost, best)
     return Estimates(search.theta, search.theta, search.objective, weight, _status(search), search.iterations, minima)
+
+
+def _settled(compiled: CompiledStudy, blocks: Blocks, weight: Weight, start: Array, settings: Settings) -> Search:
+    unit = noise(blocks, weight, start)
+    found = _search(compiled, WeightedMoments(blocks, weight), start, unit, settings)
+    open_ones = np.flatnonzero(found.iterations > 1)
+    while open_ones.size and settings.max_iterations > 1:
+        # Far from the solution moments can vary without measure, and "converged" then means little.
+        some, narrow = blocks.take(open_ones), weight.take(open_ones)
+        before, unit[open_ones] = unit[open_ones], noise(some, narrow, found.theta[:, open_ones])
+        open_ones = open_ones[unit[open_ones] < 0.1 * before]
+        if not open_ones.size:
+            break
+        problem = WeightedMoments(blocks, weight).take(open_ones)
+        again = _search(compiled, problem, found.theta[:, open_ones], unit[open_ones], settings)
+        again = replace(again, iterations=found.iterations[open_ones] + again.iterations)
+        found = found.put(open_ones, again)
+    return found
 
 
 def _best(blocks: Blocks, weight: Weight, ends: Sequence[Search]) -> tuple[Search, Integers]:
@@ -212,12 +229,12 @@ def _minima(blocks: Blocks, weight: Weight, best: Search, ends: Sequence[Search]
     return count
 
 
-def _elsewhere(search: Search, seed: int) -> list[Array]:
-    """Starts around the place where a search got lost; problems that converged stay where they are."""
+def _elsewhere(theta: Array, seed: int) -> Array:
+    """Starts (D, ELSEWHERE · B) around the places (D, B) where searches got lost."""
     random = np.random.Generator(np.random.SFC64(seed))
-    centre = np.where(np.isfinite(search.theta), search.theta, 0.0)
-    spread = np.where(search.converged, 0.0, 1.0 + np.abs(centre))
-    return [centre + spread * random.normal(size=(len(centre), 1)) for _ in range(8)]
+    centre = np.where(np.isfinite(theta), theta, 0.0)
+    spread = 1.0 + np.abs(centre)
+    return np.concatenate([centre + spread * random.normal(size=(len(centre), 1)) for _ in range(ELSEWHERE)], axis=1)
 
 
 def _status(search: Search) -> Integers:

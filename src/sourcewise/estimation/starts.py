@@ -15,7 +15,7 @@ import numpy as np
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.moments.base import Evidence
 from sourcewise.moments.compiled import CompiledStudy
-from sourcewise.numerics.linalg import Array, Triangle, matmul, orthogonalize
+from sourcewise.numerics.linalg import Array, matmul, orthogonalize
 from sourcewise.spec.nodes import Node, derivative, number
 from sourcewise.spec.study import Study
 
@@ -156,19 +156,22 @@ def _solve(stage: Stage, blocks: Blocks, theta: Array) -> Array:
         if local:
             mean, slope = part.mean_and_slope(origin)
             tables.append((part, local, np.concatenate([slope[local][:, chosen], mean[local][:, None]], axis=1)))
-    triangle, right = _triangular([_unit_rows(table) for _, _, table in tables])
-    if (triangle.pivots < COLLINEAR).any():
+    found, pivots = _least_squares([_unit_rows(table) for _, _, table in tables])
+    collinear = (pivots < COLLINEAR).any(axis=0)
+    if collinear.any():
         # In the moments' own spread, instruments far from 0 are not collinear any more.
-        triangle, right = _triangular([_white_rows(part, local, blocks, origin, t) for part, local, t in tables])
-    shadow = np.einsum("drb,rb->db", triangle.basis, right)
-    return -matmul(triangle.inverse.swapaxes(0, 1), shadow)
+        again, _ = _least_squares([_white_rows(part, local, blocks, origin, t) for part, local, t in tables])
+        found = np.where(collinear, again, found)
+    return found
 
 
-def _triangular(tables: list[Array]) -> tuple[Triangle, Array]:
-    """The columns of the joined tables, factorised, but for the last one, which is given as it is."""
+def _least_squares(tables: list[Array]) -> tuple[Array, Array]:
+    """x (D, B) that brings the joined tables [A | c] nearest to A x + c = 0, and the pivots of A's columns."""
     table = np.concatenate(tables)
     table[~np.isfinite(table)] = 0.0
-    return orthogonalize(np.ascontiguousarray(table[:, :-1].swapaxes(0, 1))), table[:, -1]
+    triangle = orthogonalize(np.ascontiguousarray(table[:, :-1].swapaxes(0, 1)))
+    shadow = np.einsum("drb,rb->db", triangle.basis, table[:, -1])
+    return -matmul(triangle.inverse.swapaxes(0, 1), shadow), triangle.pivots
 
 
 def _unit_rows(table: Array) -> Array:

@@ -34,6 +34,12 @@ class Weight:
         white = [matmul(root, part) for root, part in zip(self.roots, parts, strict=True)]
         return white[0] if len(white) == 1 else np.concatenate(white)
 
+    def pull(self, white: Array) -> list[Array]:
+        """Uᵀ x (M_b, B) by block, for x (R, B)."""
+        ends = np.cumsum([len(root) for root in self.roots])
+        parts = np.split(white, ends[:-1])
+        return [matmul(root.swapaxes(0, 1), part) for root, part in zip(self.roots, parts, strict=True)]
+
 
 def efficient_weight(blocks: Blocks, theta: Array, ridge: float = 0.0) -> Weight:
     """W = [Ω(θ) + λ I]⁻¹ on the range of Ω: what depends on other moments is left out."""

@@ -37,5 +37,8 @@ class Evidence(Protocol):
     def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
         """A, and Ȧ (D, M, K, B) in the same basis: Ȧ_d Aᵀ is the mean of (∂g/∂θ_d) gᵀ."""
 
+    def curvature(self, theta: Array, along: Array) -> Array:
+        """Σ_j along_j ∂²ḡ_j/∂θ∂θᵀ, (D, D, B), for along (M, B)."""
+
     def take(self, which: Integers) -> Self:
         """The problems at these positions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,18 @@ MAX_SOURCE_TERMS = 2000
 
 
 @dataclass(frozen=True, slots=True)
+class Bends:
+    """∂²C/∂θ_d∂θ_e by its non-zero entries with d ≤ e; run r of them, of one pair (d, e), begins at `starts[r]`."""
+
+    values: Program
+    row: Integers
+    term: Integers
+    starts: Integers
+    first: Integers
+    second: Integers
+
+
+@dataclass(frozen=True, eq=False)
 class Coefficients:
     """C(θ, s) of some formulas by its non-zero entries, and ∂C/∂θ likewise (`slopes` gives both).
 
@@ -49,6 +61,22 @@ class Coefficients:
     """`term` and `slope_term` end to end."""
     starts: Integers
     places: Integers
+    slope_nodes: tuple[Node, ...]
+
+    @cached_property
+    def bends(self) -> Bends:
+        """Made when a search first asks: most have no use for second derivatives."""
+        names = self.slopes.inputs
+        memo: dict[tuple[Node, str], Node] = {}
+        entries = []
+        for j, e, k, slope in zip(self.slope_row, self.slope_parameter, self.slope_term, self.slope_nodes, strict=True):
+            known = [(d, derivative(slope, names[d], memo)) for d in range(e + 1) if names[d] in slope.symbols]
+            entries += [(d, e, j, k, bend) for d, bend in known if bend != number(0.0)]
+        entries.sort(key=lambda entry: entry[:4])
+        first, second, row, term = np.array([entry[:4] for entry in entries], dtype=np.int64).reshape(-1, 4).T
+        starts = np.flatnonzero(np.diff(first * len(names) + second, prepend=-1))
+        program = Program(names, [entry[-1] for entry in entries])
+        return Bends(program, row, term, starts, first[starts], second[starts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,17 +224,27 @@ def _coefficients(
     ]
     entries.sort(key=lambda entry: entry[:2])
     slopes.sort(key=lambda entry: entry[:3])
-    columns = np.array([entry[:2] for entry in entries], dtype=np.int64).reshape(-1, 2).T
-    slope_columns = np.array([entry[:3] for entry in slopes], dtype=np.int64).reshape(-1, 3).T
+    row, term = np.array([entry[:2] for entry in entries], dtype=np.int64).reshape(-1, 2).T
+    slope_row, parameter, slope_term = np.array([entry[:3] for entry in slopes], dtype=np.int64).reshape(-1, 3).T
     values = [entry[-1] for entry in entries]
     both = values + [entry[-1] for entry in slopes]
     shape = (len(polynomials), len(terms))
-    keys = np.concatenate([columns[0], len(polynomials) + slope_columns[0] * len(names) + slope_columns[1]])
+    keys = np.concatenate([row, len(polynomials) + slope_row * len(names) + parameter])
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    programs = Program(inputs, values), Program(inputs, both)
-    both_terms = np.concatenate([columns[1], slope_columns[2]])
-    places = (*columns, *slope_columns, both_terms, starts, keys[starts])
-    return Coefficients(shape, *programs, *places)
+    return Coefficients(
+        shape,
+        Program(inputs, values),
+        Program(inputs, both),
+        row,
+        term,
+        slope_row,
+        parameter,
+        slope_term,
+        np.concatenate([term, slope_term]),
+        starts,
+        keys[starts],
+        tuple(entry[-1] for entry in slopes),
+    )
 
 
 def describe_term(monomial: Monomial) -> str:

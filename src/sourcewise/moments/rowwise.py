@@ -44,6 +44,18 @@ class RowEvidence:
         means = self._means(theta, lambda block, b: block[size:] @ (along[:, b] @ block[:size]))
         return means.reshape(size, *theta.shape)
 
+    def curvature(self, theta: Array, along: Array) -> Array:
+        """From differences of exact slopes."""
+        here = self.mean_and_slope(theta)[1]
+        found = []
+        for d in range(len(theta)):
+            moved = theta.copy()
+            moved[d] += 1e-6 * (1.0 + np.abs(theta[d]))
+            change = (self.mean_and_slope(moved)[1] - here) / (moved[d] - theta[d])
+            found.append(np.einsum("jdb,jb->db", change, along))
+        both = np.stack(found)
+        return np.asarray(0.5 * (both + both.swapaxes(0, 1)))
+
     def factor(self, theta: Array, errors: Errors) -> Array:
         return self._rows(theta, errors, len(self.positions))
 

@@ -93,6 +93,16 @@ class GramEvidence:
         products[len(forms.row) :] *= means
         return _sums(forms, products, theta.shape[0])[1]
 
+    def curvature(self, theta: Array, along: Array) -> Array:
+        bends = self._forms.moments.bends
+        found = np.zeros((len(theta), *theta.shape))
+        if len(bends.row):
+            entries = _stack(bends.values(self._inputs(theta)), theta.shape[1])
+            entries *= self._means[bends.term] * along[bends.row]
+            sums = np.add.reduceat(entries, bends.starts, axis=0)
+            found[bends.first, bends.second] = found[bends.second, bends.first] = sums
+        return found
+
     def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
         if errors == "homoskedastic":
             left = _narrow(self._value_rows(self._forms.instrument, theta))

@@ -8,12 +8,12 @@ damped, so they have minimum norm, and the search goes on in the other direction
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
+from sourcewise.numerics.linalg import Array, descent, matmul, orthogonalize, squared
 
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -43,6 +43,14 @@ class Problem(Protocol):
         """The problems at these positions."""
 
 
+@runtime_checkable
+class Curved(Problem, Protocol):
+    """A problem that knows its second derivatives."""
+
+    def curvature(self, theta: Array, residual: Array) -> Array:
+        """Σ r ∇²r (D, D, B)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """Where each search ended: theta (D, B), objective ‖r‖² (B,), and why."""
@@ -52,6 +60,17 @@ class Search:
     converged: Bools
     finite: Bools
     iterations: Integers
+
+    def take(self, which: Integers) -> Search:
+        """The searches at these positions."""
+        return Search(*(np.take(getattr(self, part.name), which, axis=-1) for part in fields(self)))
+
+    def put(self, which: Integers, other: Search) -> Search:
+        """`other` in place of the searches at these positions."""
+        changed = [getattr(self, part.name).copy() for part in fields(self)]
+        for mine, part in zip(changed, fields(self), strict=True):
+            mine[..., which] = getattr(other, part.name)
+        return Search(*changed)
 
 
 @dataclass(slots=True)
@@ -207,30 +226,37 @@ def _round_the_bend(
 
 
 def _curved_steps(problem: Problem, state: _State, step: Array, slow: Integers) -> None:
-    """Replace slow problems' steps by Newton's, where the objective is convex.
+    """Replace slow problems' steps by Newton's.
 
     Moments that contradict each other leave residuals that do not vanish, and Gauss–Newton, which ignores their
-    curvature, then only creeps. The missing term Σ r ∇²r comes from differences of exact slopes.
+    curvature, then only creeps.
     """
-    some, theta = problem.take(slow), state.theta[:, slow]
-    residual, jacobian = state.residual[:, slow], state.jacobian[..., slow]
-    hessian = np.einsum("rdb,reb->bde", jacobian, jacobian)
-    gradient = np.einsum("rdb,rb->bd", jacobian, residual)
+    theta, residual, jacobian = (np.take(part, slow, axis=-1) for part in (state.theta, state.residual, state.jacobian))
     scale = np.where(state.scale[:, slow] > 0, state.scale[:, slow], 1.0)
-    for d in range(len(theta)):
-        length = 1e-4 * state.noise[slow] / scale[d] + 1e-9 * np.abs(theta[d])
-        moved = theta.copy()
-        moved[d] += length
-        change = some.residual(moved)[1] - jacobian
-        hessian[:, :, d] += (np.einsum("reb,rb->eb", change, residual) / length).T
-    hessian = 0.5 * (hessian + hessian.swapaxes(1, 2)) / (scale.T[:, :, None] * scale.T[:, None])
+    some = problem.take(slow)
+    if isinstance(some, Curved):
+        bend = some.curvature(theta, residual)
+    else:
+        bend = _difference(some, theta, residual, jacobian, 1e-4 * state.noise[slow] / scale)
+    hessian = (np.einsum("rdb,reb->deb", jacobian, jacobian) + bend) / (scale[:, None] * scale)
+    gradient = np.einsum("rdb,rb->db", jacobian, residual) / scale
     pinned = (theta <= state.low[:, slow]) | (theta >= state.high[:, slow])
-    usable = np.isfinite(hessian).all(axis=(1, 2)) & ~pinned.any(axis=0) & (state.damping[slow] == 0)
-    values, vectors = np.linalg.eigh(np.where(usable[:, None, None], hessian, np.eye(len(theta))))
-    usable &= values[:, 0] > 1e-10 * values[:, -1]
-    along = np.einsum("bde,bd->be", vectors, gradient / scale.T) / values
-    newton = -np.einsum("bde,be->db", vectors, along) / scale
-    step[:, slow[usable]] = newton[:, usable]
+    usable = np.flatnonzero(np.isfinite(hessian).all(axis=(0, 1)) & ~pinned.any(axis=0))
+    chosen = (np.take(part, usable, axis=-1) for part in (hessian, gradient, state.damping[slow]))
+    newton, sound = descent(*chosen)
+    step[:, slow[usable[sound]]] = newton[:, sound] / scale[:, usable[sound]]
+
+
+def _difference(problem: Problem, theta: Array, residual: Array, jacobian: Array, length: Array) -> Array:
+    """Σ r ∇²r (D, D, B) from differences of exact slopes."""
+    found = []
+    for d in range(len(theta)):
+        moved = theta.copy()
+        moved[d] += length[d] + 1e-9 * np.abs(theta[d])
+        change = problem.residual(moved)[1] - jacobian
+        found.append(np.einsum("reb,rb->eb", change, residual) / (moved[d] - theta[d]))
+    both = np.stack(found)
+    return np.asarray(0.5 * (both + both.swapaxes(0, 1)))
 
 
 def _advance(

@@ -24,6 +24,9 @@ DEPENDENT_SQUARED = 1e-13
 """The same for squared lengths, in a Gram matrix: sums of products carry rounding errors of about this size."""
 
 
+FIRM = 1e-6
+"""A matrix is positive definite beyond doubt when all its pivots are larger fractions of its diagonal."""
+
 SMALL = 10_000
 """Numbers of a matrix that is worth remembering."""
 
@@ -269,3 +272,25 @@ def solve_upper(lower: Array, right: Array) -> Array:
         rest = right[j] - np.einsum("kb,k...b->...b", lower[j + 1 :, j], out[j + 1 :])
         np.divide(rest, lower[j, j], out=out[j])
     return out
+
+
+def descent(hessian: Array, gradient: Array, damping: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Newton's step −(H + λI)⁻¹g (D, B) and where there is one; H (D, D, B) has a diagonal of about 1.
+
+    Where the objective bends down, as far down as it would lead up if it were bent up: never towards a saddle.
+    """
+    index = np.arange(len(hessian))
+    matrix = hessian.copy()
+    matrix[index, index] += damping
+    factor = cholesky(matrix)
+    pivots = factor[index, index] ** 2 / np.maximum(np.abs(matrix[index, index]), 1e-300)
+    step = -solve_upper(factor, solve_lower(factor, gradient))
+    doubtful = np.flatnonzero(~(pivots.min(axis=0) > FIRM))
+    sound = np.ones(len(damping), dtype=bool)
+    if doubtful.size:
+        values, vectors = np.linalg.eigh(np.moveaxis(hessian[..., doubtful], -1, 0))
+        values = np.abs(values) + damping[doubtful, None]
+        along = np.einsum("bde,db->be", vectors, gradient[:, doubtful]) / values
+        step[:, doubtful] = -np.einsum("bde,be->db", vectors, along)
+        sound[doubtful] = values.min(axis=1) > DEPENDENT * values.max(axis=1)
+    return step, sound

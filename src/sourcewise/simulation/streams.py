@@ -10,7 +10,6 @@ Sums are kept every STRIDE rows; what lies between is summed when it is asked fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from sourcewise.moments.separable import GramEvidence
 from sourcewise.numerics.linalg import Array
 from sourcewise.simulation.worlds import Columns, World
 from sourcewise.spec.study import Study
-from sourcewise.statistics.features import Features, atom_order, atom_values, choose_centre
+from sourcewise.statistics.features import Features, atom_values, choose_centre
 from sourcewise.statistics.frames import BLOCK_ROWS
 
 GROUP = 64
@@ -98,7 +97,7 @@ def _products(source: CompiledSource) -> tuple[tuple[int, ...], tuple[int, ...],
     terms = source.terms
     layout = np.zeros((len(terms), len(terms)), dtype=np.int64)
     found: dict[tuple[tuple[str, int], ...], int] = {}
-    pairs = []
+    pairs: list[tuple[int, int]] = []
     for j, one in enumerate(terms):
         for k, other in enumerate(terms[: j + 1]):
             powers = dict(one)
@@ -176,6 +175,3 @@ class Stream:
 
 def _generator(seed: int, place: int, group: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, place, group])))
-
-
-__all__ = ["GROUP", "Plan", "Stream", "atom_order", "lru_cache", "plan_source"]

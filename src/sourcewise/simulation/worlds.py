@@ -79,7 +79,7 @@ class LinearWorld:
         return self.solve(random.standard_normal((len(self.order), rows)))
 
     def solve(self, noise: Array, given: Columns | None = None) -> dict[str, Array]:
-        """Variables from standard normal noise (variables, rows), which becomes them, and variables that are `given`."""
+        """Variables from standard normal noise (variables, rows), which becomes them, and the `given` ones."""
         found: dict[str, Array] = dict(given or {})
         for name, value in zip(self.order, noise, strict=True):
             if name in self.variances:
