@@ -2,19 +2,25 @@
 
 from sourcewise._version import __version__
 from sourcewise.allocation.allocate import Allocation, allocate, variance
+from sourcewise.campaign.campaign import Campaign
+from sourcewise.campaign.transfer import campaigns, export_campaign, import_campaign
 from sourcewise.errors import (
     AllocationError,
+    CampaignError,
+    ConflictError,
     DataError,
     EstimationError,
     ExpressionError,
     ReportError,
+    SimulationError,
     SourcewiseError,
+    StorageError,
     StudyError,
 )
 from sourcewise.fit import fit
 from sourcewise.orders import next_order
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
-from sourcewise.records import Order
+from sourcewise.records import Batch, Order
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
 from sourcewise.spec.study import Moment, Parameter, Source, Study
@@ -27,7 +33,11 @@ __all__ = [
     "ETG",
     "Allocation",
     "AllocationError",
+    "Batch",
+    "Campaign",
+    "CampaignError",
     "ConfidenceSet",
+    "ConflictError",
     "DataError",
     "Estimate",
     "EstimationError",
@@ -41,14 +51,19 @@ __all__ = [
     "ReportError",
     "Rows",
     "Schedule",
+    "SimulationError",
     "Source",
     "SourcewiseError",
     "Statistics",
+    "StorageError",
     "Study",
     "StudyError",
     "__version__",
     "allocate",
+    "campaigns",
+    "export_campaign",
     "fit",
+    "import_campaign",
     "next_order",
     "summarize",
     "variance",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from hashlib import sha256
 
 import numpy as np
 
@@ -35,6 +36,39 @@ def summarize(
     Later batches of the same source take the centre of the first: `summarize(..., centre=first.centre)`.
     A source with moments that do not separate into data and parameters keeps its rows instead.
     """
+    return _summarize(study, source, data, centre, missing, lambda blocks: blocks)
+
+
+def summarize_batch(
+    study: Study, source: str, data: object, centre: Mapping[str, float] | None, missing: Missing, keep_rows: bool
+) -> tuple[Statistics | Rows, Rows | None, str]:
+    """What `summarize` returns, the rows themselves if they are to be kept, and a fingerprint of them in their order.
+
+    The fingerprint is of the numbers that moments use: it does not depend on the centre, nor on the kind of table."""
+    compiled = compile_source(study, source) if source in study.sources else None
+    mark, kept = sha256(repr((source, compiled and compiled.variables)).encode()), []
+
+    def watch(blocks: Iterable[Array]) -> Iterator[Array]:
+        for block in blocks:
+            mark.update(block.astype("<f8", copy=False).tobytes())
+            if keep_rows:
+                kept.append(block)
+            yield block
+
+    found = _summarize(study, source, data, centre, missing, watch)
+    if isinstance(found, Rows) or not keep_rows or compiled is None:
+        return found, found if isinstance(found, Rows) else None, mark.hexdigest()
+    return found, Rows(source, compiled.variables, np.hstack(kept), found.dropped), mark.hexdigest()
+
+
+def _summarize(
+    study: Study,
+    source: str,
+    data: object,
+    centre: Mapping[str, float] | None,
+    missing: Missing,
+    watch: Callable[[Iterable[Array]], Iterable[Array]],
+) -> Statistics | Rows:
     if not isinstance(study, Study):
         raise StudyError(f"summarize needs a Study(...) first, not {type(study).__name__}")
     if not isinstance(source, str) or source not in study.sources:
@@ -44,10 +78,10 @@ def summarize(
     if compiled.separable is None:
         if centre is not None:
             raise DataError(f"source {source!r} keeps its rows as they are, so it takes no centre; leave centre= out")
-        blocks = list(reader)
+        blocks = list(watch(reader))
         return Rows(source, compiled.variables, np.hstack(blocks), reader.dropped)
     checked = None if centre is None else _check_centre(compiled, centre)
-    used, rows, total = _sum(compiled, reader, checked)
+    used, rows, total = _sum(compiled, watch(reader), checked)
     return Statistics(source, compiled.labels, used, rows, total, reader.dropped)
 
 
