@@ -2,7 +2,8 @@
 
     SourcewiseError
     ├── StudyError            a declaration that contradicts itself
-    │   └── ExpressionError   a text that is not an expression, with the place marked
+    │   ├── ExpressionError   a text that is not an expression, with the place marked
+    │   └── StudyFileError    a study file that cannot be read, with its line
     ├── DataError             rows or statistics that cannot be used as they are
     ├── EstimationError       a call of the estimator that cannot be answered
     ├── AllocationError       money that cannot be divided as asked
@@ -12,9 +13,27 @@ A message names the rule, the value that broke it and the way out. What a *fit* 
 target that is not identified) is no error: it is a field of the result, with advice.
 """
 
+from __future__ import annotations
+
+from collections import abc
+from contextlib import contextmanager
+
 
 class SourcewiseError(Exception):
     """Root of every error that Sourcewise raises on purpose."""
+
+    place: tuple[str | int, ...] = ()
+    """Where in a declaration the mistake stands: keys and positions, from the outside in."""
+
+
+@contextmanager
+def at(*place: str | int) -> abc.Iterator[None]:
+    """Errors of what is done inside carry this place, in front of the one that they carry already."""
+    try:
+        yield
+    except SourcewiseError as error:
+        error.place = (*place, *error.place)
+        raise
 
 
 class StudyError(SourcewiseError):
@@ -23,6 +42,12 @@ class StudyError(SourcewiseError):
 
 class ExpressionError(StudyError):
     """A text that cannot be read as an expression; the message shows where."""
+
+
+class StudyFileError(StudyError):
+    """A study file that cannot be read; the message names the file and the line."""
+
+    line: int | None = None
 
 
 class DataError(SourcewiseError):
