@@ -4,6 +4,7 @@
     ├── StudyError            a declaration that contradicts itself
     │   └── ExpressionError   a text that is not an expression, with the place marked
     ├── DataError             rows or statistics that cannot be used as they are
+    │   └── ConnectorError    a table that cannot be reached, or is no longer the one it was
     ├── EstimationError       a call of the estimator that cannot be answered
     ├── AllocationError       money that cannot be divided as asked
     └── SimulationError       a world or a run that cannot be simulated
@@ -27,6 +28,10 @@ class ExpressionError(StudyError):
 
 class DataError(SourcewiseError):
     """Rows or statistics that cannot be used as they are."""
+
+
+class ConnectorError(DataError):
+    """A table that cannot be reached or described, or is no longer the one it was."""
 
 
 class EstimationError(SourcewiseError):
