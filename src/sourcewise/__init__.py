@@ -2,7 +2,17 @@
 
 from sourcewise._version import __version__
 from sourcewise.allocation.allocate import Allocation, allocate, variance
-from sourcewise.errors import AllocationError, DataError, EstimationError, ExpressionError, SourcewiseError, StudyError
+from sourcewise.connectors.base import Connector, Delivery
+from sourcewise.connectors.connect import connect
+from sourcewise.errors import (
+    AllocationError,
+    ConnectorError,
+    DataError,
+    EstimationError,
+    ExpressionError,
+    SourcewiseError,
+    StudyError,
+)
 from sourcewise.fit import fit
 from sourcewise.orders import Order, next_order
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
@@ -19,7 +29,10 @@ __all__ = [
     "Allocation",
     "AllocationError",
     "ConfidenceSet",
+    "Connector",
+    "ConnectorError",
     "DataError",
+    "Delivery",
     "Estimate",
     "EstimationError",
     "ExpressionError",
@@ -38,6 +51,7 @@ __all__ = [
     "StudyError",
     "__version__",
     "allocate",
+    "connect",
     "fit",
     "next_order",
     "summarize",

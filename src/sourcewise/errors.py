@@ -5,6 +5,7 @@
     │   ├── ExpressionError   a text that is not an expression, with the place marked
     │   └── StudyFileError    a study file that cannot be read, with its line
     ├── DataError             rows or statistics that cannot be used as they are
+    │   └── ConnectorError    a table that cannot be reached, or is no longer the one it was
     ├── EstimationError       a call of the estimator that cannot be answered
     ├── AllocationError       money that cannot be divided as asked
     └── SimulationError       a world or a run that cannot be simulated
@@ -52,6 +53,10 @@ class StudyFileError(StudyError):
 
 class DataError(SourcewiseError):
     """Rows or statistics that cannot be used as they are."""
+
+
+class ConnectorError(DataError):
+    """A table that cannot be reached or described, or is no longer the one it was."""
 
 
 class EstimationError(SourcewiseError):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,9 +18,29 @@ from sourcewise.spec.study import Study
 from sourcewise.statistics import gram as gram_statistics
 from sourcewise.statistics import rows as row_statistics
 from sourcewise.statistics.features import Features, choose_centre
-from sourcewise.statistics.frames import Missing, RowReader
+from sourcewise.statistics.frames import Missing, RowReader, Stream
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is kept of some rows, None if no usable row was among them; how many rows were read."""
+
+    kept: Statistics | Rows | None
+    seen: int
+    note: str = ""
+    """A sentence, where the rows were not summed where they live although that was possible in principle."""
+
+
+class Summable(Stream):
+    """A table that computes its sums itself."""
+
+    @abstractmethod
+    def measure(
+        self, source: CompiledSource, centre: Mapping[str, float] | None, missing: Missing, *, empty: bool = False
+    ) -> Summary:
+        """As the function `measure`, with a centre that has been checked."""
 
 
 def summarize(
@@ -31,7 +53,8 @@ def summarize(
 ) -> Statistics | Rows:
     """The sums of products that `study` needs of rows from `source`.
 
-    `data` is anything that `fit` reads: a pandas, Polars or PyArrow frame, a dict of arrays, a CSV or Parquet path.
+    `data` is anything that `fit` reads: a pandas, Polars or PyArrow frame, a dict of arrays, the path of a
+    file or folder, or a connector (`connect`).
     Later batches of the same source take the centre of the first: `summarize(..., centre=first.centre)`.
     A source with moments that do not separate into data and parameters keeps its rows instead.
     """
@@ -39,16 +62,49 @@ def summarize(
         raise StudyError(f"summarize needs a Study(...) first, not {type(study).__name__}")
     if not isinstance(source, str) or source not in study.sources:
         raise StudyError(f"there is no source {source!r}; the study's sources are {', '.join(study.sources)}")
-    compiled = compile_source(study, source)
-    reader = RowReader(data, compiled.variables, source=source, missing=missing)
-    if compiled.separable is None:
+    kept = measure(compile_source(study, source), data, centre, missing).kept
+    assert kept is not None
+    return kept
+
+
+def measure(
+    source: CompiledSource,
+    data: object,
+    centre: Mapping[str, float] | None,
+    missing: Missing,
+    *,
+    empty: bool = False,
+) -> Summary:
+    """What `summarize` returns and how many rows were read; no rows at all are an error unless they may be `empty`."""
+    if source.separable is None:
         if centre is not None:
-            raise DataError(f"source {source!r} keeps its rows as they are, so it takes no centre; leave centre= out")
+            raise DataError(
+                f"source {source.name!r} keeps its rows as they are, so it takes no centre; leave centre= out"
+            )
+    elif centre is not None:
+        centre = _check_centre(source, centre)
+    if isinstance(data, Summable):
+        return data.measure(source, centre, missing, empty=empty)
+    return read_and_sum(source, data, centre, missing, empty=empty)
+
+
+def read_and_sum(
+    source: CompiledSource,
+    data: object,
+    centre: Mapping[str, float] | None,
+    missing: Missing,
+    *,
+    empty: bool = False,
+) -> Summary:
+    """`measure` by reading the rows here."""
+    reader = RowReader(data, source.variables, source=source.name, missing=missing, empty=empty)
+    if source.separable is None:
         blocks = list(reader)
-        return Rows(source, compiled.variables, np.hstack(blocks), reader.dropped)
-    checked = None if centre is None else _check_centre(compiled, centre)
-    used, rows, total = _sum(compiled, reader, checked)
-    return Statistics(source, compiled.labels, used, rows, total, reader.dropped)
+        kept = Rows(source.name, source.variables, np.hstack(blocks), reader.dropped) if blocks else None
+        return Summary(kept, reader.rows + reader.dropped)
+    used, rows, total = _sum(source, reader, centre)
+    sums = Statistics(source.name, source.labels, used, rows, total, reader.dropped) if rows else None
+    return Summary(sums, rows + reader.dropped)
 
 
 def evidence_of(study: Study, source: str, data: object, missing: Missing) -> tuple[Evidence, Statistics | Rows]:
