@@ -38,7 +38,9 @@ def create(
     path: StudyArgument,
     store: StoreOption = DEFAULT_STORE,
     budget: Annotated[float | None, typer.Option(help="Money to spend, if not what the file says.")] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, if not what the file says.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call it, if not what the file says.")
+    ] = None,
     keep_rows: Annotated[bool, typer.Option("--keep-rows", help="Keep rows too, not only their statistics.")] = False,
     author: AuthorOption = None,
 ) -> None:
@@ -102,7 +104,8 @@ def _show_order(order: Order, received: dict[str, int]) -> None:
 def tell(
     source: SourceArgument,
     path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Rows (.csv, .csv.gz, .parquet), or .json from `sourcewise summarize`.")
+        Path,
+        typer.Argument(metavar="FILE", help="Rows (.csv, .csv.gz, .parquet), or .json from `sourcewise summarize`."),
     ],
     store: StoreOption = DEFAULT_STORE,
     name: CampaignOption = None,
@@ -241,5 +244,3 @@ def stop(
         campaign.stop(reason)
         spent = campaign.status().money
     show(f"Campaign {campaign.name!r} is stopped, with {money(spent.spent)} of {money(spent.budget)} spent.")
-
-

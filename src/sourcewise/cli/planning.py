@@ -81,7 +81,9 @@ def _show(file: StudyFile, found: Plan, from_pilot: bool) -> None:
     basis = "the pilot" if from_pilot else "the world in the file"
     head = f"Plan of {file.name or file.origin.name}: target {target.name}, {number(target.value)} by {basis}"
     if found.target_stderr is not None:
-        head += f"\nA standard error of {number(found.target_stderr)} costs {money(found.budget_for(found.target_stderr))}"
+        head += (
+            f"\nA standard error of {number(found.target_stderr)} costs {money(found.budget_for(found.target_stderr))}"
+        )
     rows = found.rows()
     sources = [
         (p.source, number(p.price), f"{rows[p.source]:,}", percent(p.share), number(p.worth, 3), number(p.without))

@@ -40,7 +40,11 @@ def _status_parts(found: Status) -> list[object]:
         f"Budget {money(cash.budget)}: spent {money(cash.spent)}, reserved {money(cash.reserved)}, left {money(cash.left)}"
     )
     rows = [
-        (s.name + (" (retired)" if s.retired else ""), f"{s.rows:,}", NOTHING if s.capacity is None else f"{s.capacity:,}")
+        (
+            s.name + (" (retired)" if s.retired else ""),
+            f"{s.rows:,}",
+            NOTHING if s.capacity is None else f"{s.capacity:,}",
+        )
         + (number(s.price), money(s.spent), f"{s.ordered:,}", f"{s.received:,}")
         for s in found.sources
     ]
@@ -94,7 +98,9 @@ def _estimate_parts(found: Fit, level: float) -> list[object]:
         for name, e in named.items()
     ]
     test = found.overid
-    agree = f"J = {number(test.statistic)}, df {test.df}, p = {number(test.pvalue, 3)}" if test.df else "exactly identified"
+    agree = (
+        f"J = {number(test.statistic)}, df {test.df}, p = {number(test.pvalue, 3)}" if test.df else "exactly identified"
+    )
     head = (
         f"Target {found.target.name} = {number(found.target.value)} (s.e. {number(found.target.stderr)})\n"
         f"{sum(found.rows.values()):,} rows for {money(found.cost)} at the prices of now; {found.status}; {agree}"
@@ -103,14 +109,17 @@ def _estimate_parts(found: Fit, level: float) -> list[object]:
     parts: list[object] = [head, table("Parameters", header, rows)]
     if found.overid.by_source:
         agreement = [
-            (name, f"{found.rows[name]:,}", number(t.statistic), t.df, number(t.pvalue, 3)) for name, t in test.by_source.items()
+            (name, f"{found.rows[name]:,}", number(t.statistic), t.df, number(t.pvalue, 3))
+            for name, t in test.by_source.items()
         ]
         parts.append(table("Does each source agree with the others?", ("Source", "Rows", "J", "df", "p"), agreement))
     return [*parts, *found.advice]
 
 
 def report(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="What to write: .html, .md or .json.")] = Path("report.html"),
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What to write: .html, .md or .json.")] = Path(
+        "report.html"
+    ),
     store: StoreOption = DEFAULT_STORE,
     name: CampaignOption = None,
 ) -> None:
@@ -162,5 +171,3 @@ def describe(event: Event) -> str:
         case "created":
             return f"target {body['terms']['study']['target']}" if "terms" in body else ""
     return str(body.get("reason") or json_text.dumps(body, ensure_ascii=False))[:200]
-
-

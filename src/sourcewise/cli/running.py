@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 def run(
     path: StudyArgument,
     store: StoreOption = DEFAULT_STORE,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, if not what the file says.")] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report here: .html, .md, .json.")] = None,
-    rounds: Annotated[int | None, typer.Option(metavar="N", help="Stop after so many rounds; run again to go on.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call it, if not what the file says.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report here: .html, .md, .json.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after so many rounds; run again to go on.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Run a campaign whose sources have data attached, to its end. Interrupted, the same command goes on.

@@ -150,7 +150,9 @@ def _show(file: StudyFile, found: dict[str, Any]) -> None:
     ]
     if found["first_order"] is not None:
         rows = ", ".join(f"{n:,} of {name}" for name, n in found["first_order"]["rows"].items() if n)
-        lines.append(f"Budget: {money(found['budget'])}. First order: {rows}, for {money(found['first_order']['cost'])}")
+        lines.append(
+            f"Budget: {money(found['budget'])}. First order: {rows}, for {money(found['first_order']['cost'])}"
+        )
     else:
         lines.append("No budget is given; `sourcewise plan` says what a precision costs.")
     show(
