@@ -2,33 +2,48 @@
 
 from sourcewise._version import __version__
 from sourcewise.allocation.allocate import Allocation, allocate, variance
+from sourcewise.campaign.campaign import Campaign
+from sourcewise.campaign.transfer import campaigns, export_campaign, import_campaign
 from sourcewise.connectors.base import Connector, Delivery
 from sourcewise.connectors.connect import connect
+from sourcewise.driver.run import run
 from sourcewise.errors import (
     AllocationError,
+    CampaignError,
+    ConflictError,
     ConnectorError,
     DataError,
     EstimationError,
     ExpressionError,
+    SimulationError,
     SourcewiseError,
+    StorageError,
     StudyError,
+    StudyFileError,
 )
 from sourcewise.fit import fit
-from sourcewise.orders import Order, next_order
+from sourcewise.orders import next_order
+from sourcewise.planning.plan import Plan, plan
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
+from sourcewise.records import Batch, Order
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
 from sourcewise.spec.study import Moment, Parameter, Source, Study
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
 from sourcewise.statistics.summarize import summarize
+from sourcewise.studyfile.file import StudyFile
 
 __all__ = [
     "ETC",
     "ETG",
     "Allocation",
     "AllocationError",
+    "Batch",
+    "Campaign",
+    "CampaignError",
     "ConfidenceSet",
+    "ConflictError",
     "Connector",
     "ConnectorError",
     "DataError",
@@ -42,18 +57,28 @@ __all__ = [
     "Order",
     "OveridTest",
     "Parameter",
+    "Plan",
     "Rows",
     "Schedule",
+    "SimulationError",
     "Source",
     "SourcewiseError",
     "Statistics",
+    "StorageError",
     "Study",
     "StudyError",
+    "StudyFile",
+    "StudyFileError",
     "__version__",
     "allocate",
+    "campaigns",
     "connect",
+    "export_campaign",
     "fit",
+    "import_campaign",
     "next_order",
+    "plan",
+    "run",
     "summarize",
     "variance",
 ]

@@ -8,7 +8,10 @@
     │   └── ConnectorError    a table that cannot be reached, or is no longer the one it was
     ├── EstimationError       a call of the estimator that cannot be answered
     ├── AllocationError       money that cannot be divided as asked
-    └── SimulationError       a world or a run that cannot be simulated
+    ├── SimulationError       a world or a run that cannot be simulated
+    ├── StorageError          a store that cannot be opened, read or written
+    └── CampaignError         a request that a campaign cannot follow
+        └── ConflictError     a key that was used for something else
 
 A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
 target that is not identified) is no error: it is a field of the result, with advice.
@@ -69,3 +72,15 @@ class AllocationError(SourcewiseError):
 
 class SimulationError(SourcewiseError):
     """A world, a run or its saved part that cannot be simulated as asked."""
+
+
+class StorageError(SourcewiseError):
+    """A store of campaigns that cannot be opened, read or written; nothing that was acknowledged is lost."""
+
+
+class CampaignError(SourcewiseError):
+    """A request that a campaign cannot follow in the state it is in."""
+
+
+class ConflictError(CampaignError):
+    """A key that was used before, for something else: the new content was not counted."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from sourcewise import diagnostics, presentation
 from sourcewise.advice import advise
+from sourcewise.anytime import anytime_margin
 from sourcewise.errors import EstimationError
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.estimation.gmm import Estimates, Status
@@ -58,6 +59,13 @@ class Estimate:
             return (-math.inf, math.inf)
         margin = normal_quantile(level) * self.stderr
         return (self.value - margin, self.value + margin)
+
+    def anytime_interval(self, level: float = 0.95, *, tightest_at: float) -> tuple[float, float]:
+        """Interval that holds at all looks at growing data together, so that one may stop because of it.
+
+        `tightest_at`: the standard error for which it is to be tightest, fixed before the first look."""
+        margin = anytime_margin(self.stderr, tightest_at, level)
+        return (self.value - margin, self.value + margin) if math.isfinite(margin) else (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,7 +255,8 @@ def test_reasons_say_the_mix_where_we_are_and_what_more_buys() -> None:
     assert "fixed ratio" in fixed.reason
 
 
-def test_a_source_never_seen_is_reported() -> None:
+def test_a_source_never_seen_gets_its_part_of_the_round() -> None:
+    """Else no estimate would ever ask for it: one that joined late, or that delivered nothing in the first round."""
     base = worlds.instrument()
     sources = {"registry": sw.Source("z x"), "survey": sw.Source("z y"), "both": sw.Source("z x y")}
     world = worlds.Population(sw.Study(MOMENTS, "beta", sources), base.columns, base.mass)
@@ -265,6 +266,14 @@ def test_a_source_never_seen_is_reported() -> None:
     assert order is not None
     assert "both unknown" in order.reason
     assert "Nothing is known yet of both" in order.reason
+    assert order.rows["both"] == pytest.approx(100 / 3, abs=1)
+    assert order.cost == 100
+    closed = sw.next_order(
+        world.study, sw.ETG(0.5), budget=200, rows=rows, fit=fit, spent=100.0, most_rows={"both": 0, "survey": 40}
+    )
+    assert closed is not None
+    assert closed.rows == {"registry": 100, "survey": 0, "both": 0}
+    assert "Nothing is known yet" not in closed.reason
 
 
 @given(st.data())

@@ -59,6 +59,7 @@ def allocate(
     spent: Mapping[str, int] | None = None,
     least_rows: Mapping[str, int] | None = None,
     least_share: Mapping[str, float] | None = None,
+    most_rows: Mapping[str, int] | None = None,
     lots: Mapping[str, int] | None = None,
     opening: Mapping[str, float] | None = None,
     stacking: Stacking | None = None,
@@ -66,14 +67,15 @@ def allocate(
     """The mix of sources that makes the target most precise for its price, at the estimate in `fit`.
 
     budget: all the money there is, what has been spent included. Without one the answer is the best mix for any budget,
-        and capacities, rows already bought, least rows, lots and opening charges cannot be taken into account.
+        and capacities, rows already bought, least and most rows, lots and opening charges cannot be taken into account.
     spent: rows already bought, by source; they cannot be sold back.
     least_rows, least_share: rows, or share of the money, that a source must get at least.
+    most_rows: rows that a source may get at most, where that is less than its capacity.
     lots: rows of a source come in multiples of this number.
     opening: charge for the first row of a source from which none was bought yet; it buys no information.
     stacking: the objective; by default that of the fit. "pooled" is the paper's and has only local optima.
     """
-    market = market_of(study, budget, spent or {}, least_rows or {}, least_share or {})
+    market = market_of(study, budget, spent or {}, least_rows or {}, least_share or {}, most_rows)
     objective = objective_of(study, fit, stacking)
     if lots or opening:
         if budget is None or not isinstance(objective, StackedObjective):

@@ -62,6 +62,7 @@ def market_of(
     spent: Mapping[str, int],
     least_rows: Mapping[str, int],
     least_share: Mapping[str, float],
+    most_rows: Mapping[str, int] | None = None,
 ) -> Market:
     """Limits from the study's prices and capacities and from what has been, or must be, bought."""
     names = tuple(study.sources)
@@ -71,13 +72,13 @@ def market_of(
     if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() <= 1):
         raise AllocationError(f"least shares must be 0 or more and add up to at most 1, not {dict(least_share)!r}")
     if budget is None:
-        if spent or least_rows:
-            raise AllocationError("rows already bought, and least rows, mean something only within a budget=...")
+        if spent or least_rows or most_rows:
+            raise AllocationError("rows already bought, least and most rows mean something only within a budget=...")
         return Market(names, costs, 1.0, shares, free.upper, free.bought)
     budget = positive("a budget", budget)
     bought = whole_numbers(free.by_source(spent, "spent"), "spent")
     least = np.maximum(bought, whole_numbers(free.by_source(least_rows, "least_rows"), "least_rows"))
-    capacity = capacities(study)
+    capacity = limits(study, most_rows or {})
     for name, rows, most in zip(names, least, capacity, strict=True):
         if rows > most:
             raise AllocationError(f"{name!r} must give at least {rows:g} rows but has only {most:g}")
@@ -95,6 +96,14 @@ def market_of(
 def capacities(study: Study) -> Array:
     """Rows that each source has (S,), infinite where no limit is known."""
     return np.array([np.inf if s.capacity is None else float(s.capacity) for s in study.sources.values()])
+
+
+def limits(study: Study, most_rows: Mapping[str, int]) -> Array:
+    """Rows that each source may give (S,): its capacity, or fewer where `most_rows` says so."""
+    free = capacities(study)
+    most = whole_numbers(market_of(study, None, {}, {}, {}).by_source(most_rows, "most_rows"), "most_rows")
+    named = np.array([name in most_rows for name in study.sources])
+    return np.asarray(np.where(named, np.minimum(free, most), free))
 
 
 def positive(what: str, value: float) -> float:

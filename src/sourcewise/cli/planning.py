@@ -86,8 +86,10 @@ def _show(file: StudyFile, found: Plan, from_pilot: bool) -> None:
         )
     rows = found.rows()
     sources = [
-        (p.source, number(p.price), f"{rows[p.source]:,}", percent(p.share), number(p.worth, 3), number(p.without))
-        + (number(p.alone), percent(p.extra) if math.isfinite(p.extra) else "needed")
+        (
+            *(p.source, number(p.price), f"{rows[p.source]:,}", percent(p.share), number(p.worth, 3)),
+            *(number(p.without), number(p.alone), percent(p.extra) if math.isfinite(p.extra) else "needed"),
+        )
         for p in found.parts
     ]
     header = ("Source", "Price", "Rows", "Of money", "Worth", "s.e. without", "s.e. alone", "Saves")

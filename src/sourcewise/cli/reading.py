@@ -12,7 +12,7 @@ from sourcewise.cli.common import DEFAULT_STORE, CampaignOption, JsonOption, Sto
 from sourcewise.cli.output import NOTHING, interval, mix, money, number, print_json, show, table
 
 if TYPE_CHECKING:
-    from sourcewise.records import Event, Look, Status
+    from sourcewise.records import Event, Look, Money, Status
     from sourcewise.results import Fit
 
 MOST_EVENTS = 40
@@ -34,18 +34,14 @@ def status(store: StoreOption = DEFAULT_STORE, name: CampaignOption = None, json
 
 
 def _status_parts(found: Status) -> list[object]:
-    cash = found.money
-    head = (
-        f"Campaign {found.name}: {found.state}, round {found.round}\n"
-        f"Budget {money(cash.budget)}: spent {money(cash.spent)}, reserved {money(cash.reserved)}, left {money(cash.left)}"
-    )
+    head = f"Campaign {found.name}: {found.state}, round {found.round}\n" + cash_line(found.money)
     rows = [
         (
             s.name + (" (retired)" if s.retired else ""),
             f"{s.rows:,}",
             NOTHING if s.capacity is None else f"{s.capacity:,}",
+            *(number(s.price), money(s.spent), f"{s.ordered:,}", f"{s.received:,}"),
         )
-        + (number(s.price), money(s.spent), f"{s.ordered:,}", f"{s.received:,}")
         for s in found.sources
     ]
     header = ("Source", "Rows", "Of", "Price", "Spent", "Ordered", "Came")
@@ -53,6 +49,12 @@ def _status_parts(found: Status) -> list[object]:
     if found.look is not None:
         parts.append(look_lines(found.look, found.target))
     return [*parts, *([found.reason] if found.reason else [])]
+
+
+def cash_line(cash: Money) -> str:
+    """Money in words."""
+    parts = (f"spent {money(cash.spent)}", f"reserved {money(cash.reserved)}", f"left {money(cash.left)}")
+    return f"Budget {money(cash.budget)}: {', '.join(parts)}"
 
 
 def look_lines(look: Look, target: str) -> str:

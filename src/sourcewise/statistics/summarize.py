@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
@@ -58,13 +59,40 @@ def summarize(
     Later batches of the same source take the centre of the first: `summarize(..., centre=first.centre)`.
     A source with moments that do not separate into data and parameters keeps its rows instead.
     """
+    kept = measure(_compiled(study, source), data, centre, missing).kept
+    assert kept is not None
+    return kept
+
+
+def summarize_batch(
+    study: Study, source: str, data: object, centre: Mapping[str, float] | None, missing: Missing, keep_rows: bool
+) -> tuple[Statistics | Rows, Rows | None, str]:
+    """What `summarize` returns, the rows themselves if they are to be kept, and a fingerprint of them in their order.
+
+    The fingerprint is of the numbers that moments use: it does not depend on the centre, nor on the kind of table."""
+    compiled = _compiled(study, source)
+    mark, kept = sha256(repr((source, compiled.variables)).encode()), []
+
+    def watch(blocks: Iterable[Array]) -> Iterator[Array]:
+        for block in blocks:
+            mark.update(block.astype("<f8", copy=False).tobytes())
+            if keep_rows:
+                kept.append(block)
+            yield block
+
+    found = read_and_sum(compiled, data, _checked_centre(compiled, centre), missing, watch=watch).kept
+    assert found is not None
+    if isinstance(found, Rows) or not keep_rows:
+        return found, found if isinstance(found, Rows) else None, mark.hexdigest()
+    return found, Rows(source, compiled.variables, np.hstack(kept), found.dropped), mark.hexdigest()
+
+
+def _compiled(study: Study, source: str) -> CompiledSource:
     if not isinstance(study, Study):
         raise StudyError(f"summarize needs a Study(...) first, not {type(study).__name__}")
     if not isinstance(source, str) or source not in study.sources:
         raise StudyError(f"there is no source {source!r}; the study's sources are {', '.join(study.sources)}")
-    kept = measure(compile_source(study, source), data, centre, missing).kept
-    assert kept is not None
-    return kept
+    return compile_source(study, source)
 
 
 def measure(
@@ -76,13 +104,7 @@ def measure(
     empty: bool = False,
 ) -> Summary:
     """What `summarize` returns and how many rows were read; no rows at all are an error unless they may be `empty`."""
-    if source.separable is None:
-        if centre is not None:
-            raise DataError(
-                f"source {source.name!r} keeps its rows as they are, so it takes no centre; leave centre= out"
-            )
-    elif centre is not None:
-        centre = _check_centre(source, centre)
+    centre = _checked_centre(source, centre)
     if isinstance(data, Summable):
         return data.measure(source, centre, missing, empty=empty)
     return read_and_sum(source, data, centre, missing, empty=empty)
@@ -95,16 +117,23 @@ def read_and_sum(
     missing: Missing,
     *,
     empty: bool = False,
+    watch: Callable[[Iterable[Array]], Iterable[Array]] = iter,
 ) -> Summary:
-    """`measure` by reading the rows here."""
+    """`measure` by reading the rows here; `watch` sees every block of them on its way."""
     reader = RowReader(data, source.variables, source=source.name, missing=missing, empty=empty)
     if source.separable is None:
-        blocks = list(reader)
+        blocks = list(watch(reader))
         kept = Rows(source.name, source.variables, np.hstack(blocks), reader.dropped) if blocks else None
         return Summary(kept, reader.rows + reader.dropped)
-    used, rows, total = _sum(source, reader, centre)
+    used, rows, total = _sum(source, watch(reader), centre)
     sums = Statistics(source.name, source.labels, used, rows, total, reader.dropped) if rows else None
     return Summary(sums, rows + reader.dropped)
+
+
+def _checked_centre(source: CompiledSource, centre: Mapping[str, float] | None) -> Mapping[str, float] | None:
+    if source.separable is None and centre is not None:
+        raise DataError(f"source {source.name!r} keeps its rows as they are, so it takes no centre; leave centre= out")
+    return None if centre is None else _check_centre(source, centre)
 
 
 def evidence_of(study: Study, source: str, data: object, missing: Missing) -> tuple[Evidence, Statistics | Rows]:

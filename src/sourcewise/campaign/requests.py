@@ -1,0 +1,74 @@
+"""What comes with a request: who, when, under which key, to which store."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from numbers import Real
+from typing import Any
+from uuid import uuid4
+
+from sourcewise.campaign.progress import batch_from_plain
+from sourcewise.errors import CampaignError, ConflictError
+from sourcewise.records import Batch, Event
+from sourcewise.storage.base import Storage
+
+
+def storage_of(store: str | os.PathLike[str] | Storage, *, create: bool) -> Storage:
+    """A database by its path or URL, or any object that is a `Storage`."""
+    if isinstance(store, str | os.PathLike):
+        from sourcewise.storage.sql import SqlStorage
+
+        return SqlStorage(store, create=create)
+    return store
+
+
+def time_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def new_key() -> str:
+    """Of a request that has no name of its own: repeated after a lost connection, it finds itself."""
+    return uuid4().hex
+
+
+def author_of(author: str | None) -> str:
+    if author is not None:
+        check_text("an author", author, 200)
+        return author
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # in a container, a user may have no name
+        return "unknown"
+
+
+def check_text(what: str, value: object, most: int) -> None:
+    if not isinstance(value, str) or not value.strip() or len(value) > most or not value.isprintable():
+        raise CampaignError(f"{what} must be a printable text of 1 to {most} characters, not {value!r}")
+
+
+def check_cost(cost: object) -> None:
+    if isinstance(cost, bool) or not isinstance(cost, Real) or not 0 <= float(cost) < math.inf:
+        raise CampaignError(f"the cost of a batch must be a finite number, 0 or more, not {cost!r}")
+
+
+def same_batch(known: Event, source: str, mark: Mapping[str, Any]) -> Batch:
+    """The answer that was given to this delivery before, if it is this delivery."""
+    if known.kind != "told":
+        raise ConflictError(f"the key {known.key!r} belongs to another event of this campaign; choose another")
+    batch = batch_from_plain(known.body["batch"], repeated=True)
+    if batch.source != source:
+        difference = f"as rows of source {batch.source!r}"
+    elif known.body["fingerprint"] != mark["fingerprint"]:
+        difference = f"with other content ({batch.rows} rows)"
+    elif known.body["cost"] != mark["cost"]:
+        difference = f"at another cost ({batch.cost:g})"
+    else:
+        return batch
+    raise ConflictError(
+        f"a batch with the key {known.key!r} was told at {batch.time} by {batch.author}, {difference}. Nothing was "
+        f"counted; if this is another batch, tell it with another key"
+    )
