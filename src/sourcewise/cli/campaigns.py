@@ -20,7 +20,7 @@ from sourcewise.cli.common import (
     pairs,
     read_study,
 )
-from sourcewise.cli.output import money, number, print_json, show, table
+from sourcewise.cli.output import money, price, print_json, show, table
 from sourcewise.errors import CampaignError, StudyFileError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _plain_study(campaign: Campaign) -> dict[str, Any]:
 
 def _show_order(order: Order, received: dict[str, int]) -> None:
     rows = [
-        (name, f"{n:,}", f"{received.get(name, 0):,}", number(order.prices[name]), money(order.prices[name] * n))
+        (name, f"{n:,}", f"{received.get(name, 0):,}", price(order.prices[name]), money(order.prices[name] * n))
         for name, n in order.rows.items()
     ]
     some = next(iter(order.rows))

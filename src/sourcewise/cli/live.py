@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sourcewise.cli.output import WIDTH, console, interval, mix, money, number, printable, table
+from sourcewise.cli.output import NOTHING, WIDTH, console, interval, mix, money, number, printable, table
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from sourcewise.records import Look, Status
 
 SHOWN = 12
 """Rounds in view."""
 BAR = 28
-COLUMNS = (5, 10, 10, 9, 20)
-HEADER = ("Round", "Spent", "Estimate", "s.e.", "Interval (any time)", "Mix of rows")
+HEADER = ("Round", "Spent", "Estimate", "95 % at any time")
+WIDTHS = (5, 9, 9, 18)
 
 Watch = Callable[["Status"], None]
 
@@ -62,37 +62,54 @@ class _View:
 
         if self.status is None:
             return Text("")
-        status, rows = self.status, [cells(look) for look in list(self.looks.values())[-SHOWN:]]
+        status = self.status
+        rows = [cells(status, look) for look in list(self.looks.values())[-SHOWN:]]
         head = Text(printable(f"{status.name}: target {status.target}, round {status.round}"), style="bold")
-        return Group(head, Text(bar(status)), Text(""), table("", HEADER, rows, texts=0), Text(order_line(status)))
+        rounds = table("", header(status), rows, texts=0)
+        return Group(head, Text(bar(status)), Text(""), rounds, Text(order_line(status)))
 
 
+@dataclass(slots=True)
 class _Lines:
     """A line when a round has been estimated from."""
 
-    def __init__(self, out: Any) -> None:
-        self._out = out
-        self._last = -1
+    out: Console
+    last: int = -1
 
     def __call__(self, status: Status) -> None:
-        if self._last < 0:
-            self._last = 0
-            self._out.print(printable(f"{status.name}: target {status.target}, budget {money(status.money.budget)}"))
-            self._out.print(_line(HEADER))
-        if status.look is not None and status.look.round > self._last:
-            self._last = status.look.round
-            self._out.print(printable(_line(cells(status.look))), overflow="ellipsis", no_wrap=True)
+        if self.last < 0:
+            self.last = 0
+            budget = money(status.money.budget)
+            self._print(f"{status.name}: target {status.target}, budget {budget}; rows in % by source")
+            self._print(_line(header(status), status))
+        if status.look is not None and status.look.round > self.last:
+            self.last = status.look.round
+            self._print(_line(cells(status, status.look), status))
+
+    def _print(self, line: str) -> None:
+        self.out.print(printable(line), overflow="ellipsis", no_wrap=True)
 
 
-def _line(columns: tuple[str, ...]) -> str:
-    *numbers, last = columns
-    return "  ".join([*(text.rjust(width) for text, width in zip(numbers, COLUMNS, strict=True)), last])[:WIDTH]
+def _line(columns: Sequence[str], status: Status) -> str:
+    widths = (*WIDTHS, *(max(4, len(source.name)) for source in status.sources))
+    return "  ".join(text.rjust(width) for text, width in zip(columns, widths, strict=False))
 
 
-def cells(look: Look) -> tuple[str, ...]:
+def _fits(status: Status) -> bool:
+    return sum(WIDTHS) + 2 * len(WIDTHS) + sum(max(4, len(s.name)) + 2 for s in status.sources) <= WIDTH
+
+
+def header(status: Status) -> tuple[str, ...]:
+    """The sources have a column each where there is room for them."""
+    return (*HEADER, *(source.name for source in status.sources)) if _fits(status) else (*HEADER, "Mix of rows")
+
+
+def cells(status: Status, look: Look) -> tuple[str, ...]:
     """A round in one line of a table."""
-    numbers = (str(look.round), money(look.spent), number(look.value), number(look.stderr))
-    return (*numbers, interval(look.anytime) if look.stderr is not None else "", mix(look.mix))
+    known = (str(look.round), money(look.spent), number(look.value))
+    between = interval(look.anytime) if look.stderr is not None else NOTHING
+    mixed = [f"{look.mix.get(s.name, 0.0):.0%}" for s in status.sources] if _fits(status) else [mix(look.mix)]
+    return (*known, between, *mixed)
 
 
 def bar(status: Status) -> str:
@@ -106,6 +123,6 @@ def bar(status: Status) -> str:
 def order_line(status: Status) -> str:
     """What is being waited for."""
     if status.order is None:
-        return printable(status.reason)
+        return ""
     waiting = [f"{s.received:,}/{s.ordered:,} {s.name}" for s in status.sources if s.ordered]
     return printable(f"Order {status.order.round}: {', '.join(waiting)}")

@@ -84,7 +84,19 @@ def number(value: float | None, digits: int = 4) -> str:
 def money(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
-    return f"{value:,.0f}" if abs(value - round(value)) < 0.005 else f"{value:,.2f}"
+    whole = abs(value) >= 1000 or abs(value - round(value)) < 0.005
+    return f"{value:,.0f}" if whole else f"{value:,.2f}"
+
+
+def price(value: float | None) -> str:
+    """Of one row, as it was written."""
+    return NOTHING if value is None else f"{value:,.6g}"
+
+
+def probability(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def percent(value: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sourcewise.cli.common import JsonOption, StudyArgument, pairs, read_study
-from sourcewise.cli.output import money, number, percent, print_json, show, table
+from sourcewise.cli.output import money, number, percent, price, print_json, show, table
 from sourcewise.errors import AllocationError
 
 if TYPE_CHECKING:
@@ -87,12 +87,12 @@ def _show(file: StudyFile, found: Plan, from_pilot: bool) -> None:
     rows = found.rows()
     sources = [
         (
-            *(p.source, number(p.price), f"{rows[p.source]:,}", percent(p.share), number(p.worth, 3)),
+            *(p.source, price(p.price), f"{rows[p.source]:,}", percent(p.share), number(p.worth, 3)),
             *(number(p.without), number(p.alone), percent(p.extra) if math.isfinite(p.extra) else "needed"),
         )
         for p in found.parts
     ]
-    header = ("Source", "Price", "Rows", "Of money", "Worth", "s.e. without", "s.e. alone", "Saves")
+    header = ("Source", "Price", "Rows", "Money", "Worth", "s.e. without", "s.e. alone", "Saves")
     best = found.stderr()
     ways = []
     for way in found.ways:

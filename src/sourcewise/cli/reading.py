@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sourcewise.cli.common import DEFAULT_STORE, CampaignOption, JsonOption, StoreOption, open_campaign
-from sourcewise.cli.output import NOTHING, interval, mix, money, number, print_json, show, table
+from sourcewise.cli.output import NOTHING, interval, mix, money, number, price, print_json, probability, show, table
 
 if TYPE_CHECKING:
     from sourcewise.records import Event, Look, Money, Status
@@ -40,7 +40,7 @@ def _status_parts(found: Status) -> list[object]:
             s.name + (" (retired)" if s.retired else ""),
             f"{s.rows:,}",
             NOTHING if s.capacity is None else f"{s.capacity:,}",
-            *(number(s.price), money(s.spent), f"{s.ordered:,}", f"{s.received:,}"),
+            *(price(s.price), money(s.spent), f"{s.ordered:,}", f"{s.received:,}"),
         )
         for s in found.sources
     ]
@@ -94,24 +94,27 @@ def estimate(
 def _estimate_parts(found: Fit, level: float) -> list[object]:
     named = dict(found.parameters) | {found.target.name: found.target}
     rows = [
-        (name, number(e.value), number(e.stderr), interval(e.interval(level)), number(e.pvalue, 3))
+        (name, number(e.value), number(e.stderr), interval(e.interval(level)), probability(e.pvalue))
         if e.identified
         else (name, "not identified", "", "", "")
         for name, e in named.items()
     ]
     test = found.overid
     agree = (
-        f"J = {number(test.statistic)}, df {test.df}, p = {number(test.pvalue, 3)}" if test.df else "exactly identified"
+        f"J = {number(test.statistic)}, df {test.df}, p = {probability(test.pvalue)}"
+        if test.df
+        else "none, exactly identified"
     )
     head = (
         f"Target {found.target.name} = {number(found.target.value)} (s.e. {number(found.target.stderr)})\n"
-        f"{sum(found.rows.values()):,} rows for {money(found.cost)} at the prices of now; {found.status}; {agree}"
+        f"{sum(found.rows.values()):,} rows for {money(found.cost)} at the prices of now; {found.status}\n"
+        f"Do the sources agree? {agree}"
     )
     header = ("", "Estimate", "s.e.", f"{100 * level:g} % interval", "p of 0")
     parts: list[object] = [head, table("Parameters", header, rows)]
     if found.overid.by_source:
         agreement = [
-            (name, f"{found.rows[name]:,}", number(t.statistic), t.df, number(t.pvalue, 3))
+            (name, f"{found.rows[name]:,}", number(t.statistic), t.df, probability(t.pvalue))
             for name, t in test.by_source.items()
         ]
         parts.append(table("Does each source agree with the others?", ("Source", "Rows", "J", "df", "p"), agreement))

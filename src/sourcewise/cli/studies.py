@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sourcewise.cli.common import JsonOption, read_study, write_text
-from sourcewise.cli.output import money, number, print_json, show, table
+from sourcewise.cli.output import money, price, print_json, show, table
 from sourcewise.errors import AllocationError, SourcewiseError, StudyFileError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _first_order(file: StudyFile) -> dict[str, Any] | None:
 
 def _show(file: StudyFile, found: dict[str, Any]) -> None:
     sources = [
-        (name, " ".join(s["observes"]), s["data"] or "by hand", money(s["capacity"]), number(s["cost"]), s["moments"])
+        (name, " ".join(s["observes"]), s["data"] or "by hand", money(s["capacity"]), price(s["cost"]), s["moments"])
         for name, s in found["sources"].items()
     ]
     header = ("Source", "Observes", "Rows come from", "Rows there are", "Price", "Moments")

@@ -18,6 +18,7 @@ from sourcewise.studyfile import toml
 from sourcewise.studyfile.scan import Lines
 
 KEYS = ("name", "target", "moments", "graph", "budget", "precision", "policy", "parameters", "sources", "world")
+DATA_KEYS = ("kind", "path", "url", "table", "query")
 LONGEST_NAME = 100
 
 
@@ -84,8 +85,8 @@ class StudyFile:
                     known = ", ".join(self.study.sources)
                     raise StudyFileError(f"data are given for {source!r}; the study's sources are {known}")
                 _check_plain(self.data[source], "data")
-                if not isinstance(self.data[source].get("kind"), str):
-                    raise StudyFileError('data need a kind, such as {kind = "csv", path = "rows.csv"}')
+                if not any(isinstance(self.data[source].get(key), str) for key in DATA_KEYS):
+                    raise StudyFileError(f"data say where they are by one of {', '.join(DATA_KEYS)}")
         if self.world is not None:
             with at("world"):
                 _check_plain(self.world, "world")
@@ -160,15 +161,14 @@ def _from_graph(graph: str, target: str, sources: Mapping[str, Source]) -> Study
 
 
 def _policy(plain: object) -> Policy:
-    """A policy; of several options, the one that cannot stand even alone is named."""
+    """A policy; of its options, the one that cannot stand even alone is named."""
     try:
         return policy_from_plain(plain)
     except SourcewiseError as error:
         options = dict(plain) if isinstance(plain, Mapping) else {}
-        kind = options.pop("kind", None)
         for key, value in options.items():
             with at(key):
-                policy_from_plain({"kind": kind, key: value})
+                policy_from_plain({"kind": options.get("kind"), key: value})
         raise error
 
 
@@ -203,16 +203,22 @@ def _check_plain(value: object, what: str) -> None:
     """A table of texts, finite numbers, lists and tables; nothing that TOML knows and JSON does not."""
     if not isinstance(value, Mapping):
         raise StudyFileError(f'{what} must be a table such as {{kind = "csv", path = "rows.csv"}}, not {value!r}')
-    waiting: list[tuple[str, object]] = list(value.items())
+    waiting: list[tuple[tuple[str, ...], object]] = [((key,), item) for key, item in value.items()]
     while waiting:
-        key, item = waiting.pop()
+        place, item = waiting.pop()
         if isinstance(item, Mapping):
-            waiting += item.items()
+            waiting += [((*place, key), inner) for key, inner in item.items()]
         elif isinstance(item, list | tuple):
-            waiting += [(key, element) for element in item]
-        elif isinstance(item, float) and not math.isfinite(item):
-            raise StudyFileError(f"{key} in {what} must be a finite number, not {item!r}")
-        elif isinstance(item, int) and not -(2**63) <= item < 2**63:
-            raise StudyFileError(f"{key} in {what} must be a number that 64 bits can hold")
-        elif not isinstance(item, str | int | float):
-            raise StudyFileError(f"{key} in {what} must be a text, a number, true or false, not {item!r}")
+            waiting += [(place, inner) for inner in item]
+        else:
+            with at(*place):
+                _check_scalar(item, f"{place[-1]} in {what}")
+
+
+def _check_scalar(item: object, what: str) -> None:
+    if isinstance(item, float) and not math.isfinite(item):
+        raise StudyFileError(f"{what} must be a finite number, not {item!r}")
+    if isinstance(item, int) and not -(2**63) <= item < 2**63:
+        raise StudyFileError(f"{what} must be a number that 64 bits can hold")
+    if not isinstance(item, str | int | float):
+        raise StudyFileError(f"{what} must be a text, a number, true or false, not {item!r}")

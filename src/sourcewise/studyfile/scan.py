@@ -98,6 +98,8 @@ class _Scanner:
         return self._in_key(kind, token, frame)
 
     def _in_header(self, kind: str, token: str, frame: _Frame) -> bool:
+        if self.header < 0:
+            return True  # what follows a header is a comment, or an error
         if token == "[":
             self.header += 1
         elif token == "]":
@@ -107,7 +109,7 @@ class _Scanner:
                 self.headers[place] = self.headers.get(place, -1) + 1
                 place = (*place, self.headers[place])
                 self._note(place)
-            frame.place = place
+            frame.place, self.header = place, -1
         elif kind in ("word", "text"):
             self._part(frame, kind, token)
         return True

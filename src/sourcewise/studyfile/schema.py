@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sourcewise.studyfile.file import DATA_KEYS
+
 Schema = dict[str, Any]
 
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 2**63}
@@ -104,8 +106,8 @@ def _sources() -> Schema:
         "data": {
             "description": "Where its rows are; a source with data answers orders by itself.",
             "type": "object",
-            "required": ["kind"],
-            "properties": {"kind": {"type": "string"}},
+            "properties": dict.fromkeys(DATA_KEYS, {"type": "string"}),
+            "anyOf": [{"required": [key]} for key in DATA_KEYS],
         },
     }
     return {
