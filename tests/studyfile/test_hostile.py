@@ -60,5 +60,5 @@ def test_an_attack_is_refused(attack: str) -> None:
 def test_a_study_of_ten_thousand_sources_is_no_attack() -> None:
     many = "".join(f"[sources.s{k}]\nobserves = ['x']\ncost = 1.5\n" for k in range(10_000))
     text = 'target = "b"\nmoments = ["x - b"]\n' + many
-    assert 100_000 < MOST_TOKENS
+    assert MOST_TOKENS > 100_000
     assert len(StudyFile.from_toml(text).study.sources) == 10_000

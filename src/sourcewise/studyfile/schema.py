@@ -106,7 +106,7 @@ def _sources() -> Schema:
         "data": {
             "description": "Where its rows are; a source with data answers orders by itself.",
             "type": "object",
-            "properties": dict.fromkeys(DATA_KEYS, {"type": "string"}),
+            "properties": {key: {"type": "string"} for key in DATA_KEYS},
             "anyOf": [{"required": [key]} for key in DATA_KEYS],
         },
     }
