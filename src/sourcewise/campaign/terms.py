@@ -38,8 +38,8 @@ class Terms:
         object.__setattr__(self, "budget", _positive("a budget", self.budget))
         if self.target_width is not None:
             object.__setattr__(self, "target_width", _positive("a target width", self.target_width))
-        if not isinstance(self.level, float) or not 0 < self.level < 1:
-            raise CampaignError(f"an interval's level must lie between 0 and 1, such as 0.95, not {self.level!r}")
+        if not isinstance(self.level, float) or not 0.5 <= self.level < 1:
+            raise CampaignError(f"the level of intervals must be 0.5 or more and below 1, not {self.level!r}")
         if self.stacking not in get_args(Stacking):
             raise CampaignError(f"stacking must be one of {', '.join(get_args(Stacking))}, not {self.stacking!r}")
         if not isinstance(self.keep_rows, bool):
