@@ -10,8 +10,9 @@
     ├── AllocationError       money that cannot be divided as asked
     ├── SimulationError       a world or a run that cannot be simulated
     ├── StorageError          a store that cannot be opened, read or written
-    └── CampaignError         a request that a campaign cannot follow
-        └── ConflictError     a key that was used for something else
+    ├── CampaignError         a request that a campaign cannot follow
+    │   └── ConflictError     a key that was used for something else
+    └── ReportError           a figure or a page that cannot be made from what was given
 
 A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
 target that is not identified) is no error: it is a field of the result, with advice.
@@ -84,3 +85,7 @@ class CampaignError(SourcewiseError):
 
 class ConflictError(CampaignError):
     """A key that was used before, for something else: the new content was not counted."""
+
+
+class ReportError(SourcewiseError):
+    """A figure or a page that cannot be made from what was given."""

@@ -22,10 +22,10 @@ def example(
     from sourcewise.cli.live import watching
     from sourcewise.cli.running import ending
     from sourcewise.example import run
-    from sourcewise.reporting import write_report
+    from sourcewise.reporting.campaign import write_campaign
 
     with watching() as watch:
         record = run(directory, watch)
     report = directory / "report.html"
-    write_report(record, report)
+    write_campaign(record, report)
     show(*ending(record, report), f"Look around: sourcewise status --store {directory / 'sourcewise.db'}")

@@ -132,8 +132,10 @@ def report(
 
     Example: sourcewise report report.html
     """
+    from sourcewise.reporting.campaign import write_campaign
+
     with open_campaign(store, name) as campaign:
-        campaign.report(path)
+        write_campaign(campaign.record(), path)
     show(f"Wrote {path}")
 
 

@@ -40,9 +40,9 @@ def run(
     with file.origin.placing_errors(), watching(quiet=json) as watch:
         record = drive(file, store, name=name, rounds=rounds, watch=watch)
     if report is not None:
-        from sourcewise.reporting import write_report
+        from sourcewise.reporting.campaign import write_campaign
 
-        write_report(record, report)
+        write_campaign(record, report)
     if json:
         from sourcewise.records import plain
 

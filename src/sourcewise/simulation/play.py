@@ -160,7 +160,9 @@ class Block:
 
     def _estimate(self, blocks: Blocks, settings: Settings, before: Array) -> Estimates:
         """From the estimate of the round before, where there is one for all of them, else as `fit` starts."""
-        given = before if np.isfinite(before).all() else np.repeat(self.compiled.start[:, None], before.shape[1], axis=1)
+        given = (
+            before if np.isfinite(before).all() else np.repeat(self.compiled.start[:, None], before.shape[1], axis=1)
+        )
         return estimate(self.study, self.compiled, blocks, settings, given)
 
     def best_mix(self, strategy: Strategy, position: Position, who: Integers, before: Array) -> Mix:
@@ -249,7 +251,9 @@ class Block:
             numbers[0, some], numbers[1, some] = inference.target, inference.stderr
             flags[0, some], flags[1, some] = found.converged, inference.identified
             if weak:
-                numbers[2, some] = _weakly(criterion_at(self.compiled, blocks, found.theta, inference, self.truth), inference)
+                numbers[2, some] = _weakly(
+                    criterion_at(self.compiled, blocks, found.theta, inference, self.truth), inference
+                )
         whole = rows.astype(np.int64)
         return Outcome(numbers[0], numbers[1], flags[0], flags[1], whole, spent, rounds, astray, numbers[2])
 

@@ -87,7 +87,9 @@ def dealt(
             raise SimulationError(f"source {source!r} observes {name!r}, which the world does not deal")
         values = np.asarray(columns[name], dtype=np.float64)
         if values.shape != (rows,):
-            raise SimulationError(f"the world dealt {name!r} with shape {values.shape} where {rows} rows were asked for")
+            raise SimulationError(
+                f"the world dealt {name!r} with shape {values.shape} where {rows} rows were asked for"
+            )
         found[name] = values
     return found
 

@@ -1,0 +1,219 @@
+"""The report of a campaign: what was asked, what it cost, what was found, and every order with its reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sourcewise.records import CampaignRecord, Look, plain
+from sourcewise.reporting import cells
+from sourcewise.reporting.document import Block, Bullets, Cell, Code, Document, Heading, Paragraph, Table
+from sourcewise.reporting.progress import progress
+from sourcewise.reporting.words import amount, interval, policy_in_words, rows_in_words, value_in_words, when
+from sourcewise.reporting.write import write, write_text
+
+MOST = 200
+"""Deliveries that a page lists; JSON holds all of them."""
+
+
+def campaign_document(record: CampaignRecord) -> Document:
+    """The report in reading order: answer first, then how it came about."""
+    blocks: list[Block] = [Paragraph(_standing(record))]
+    for part in (_answer, _question, _ledger, progress, _agreement, _orders, _deliveries, _amendments, _again):
+        blocks += part(record)
+    footer = f"Made {when(record.made)} by Sourcewise {record.versions.get('sourcewise', '')}".rstrip() + "."
+    return Document(f"Campaign: {record.name}", blocks, f"The target is {record.target}.", footer)
+
+
+def campaign_json(record: CampaignRecord) -> str:
+    """The record as strict JSON: every fact of the report, and all deliveries."""
+    return json.dumps(cells.plain(plain(record)), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+
+
+def write_campaign(record: CampaignRecord, path: str | Path) -> Path:
+    """The report as .html or .md, or the record as .json."""
+    place = Path(path)
+    if place.suffix.lower() == ".json":
+        return write_text(campaign_json(record), place)
+    return write(campaign_document(record), place)
+
+
+def _standing(record: CampaignRecord) -> str:
+    states = {
+        "ready": "The campaign is open, and no order is waiting.",
+        "collecting": "The campaign is open, and an order is being filled.",
+        "over": "The campaign is over.",
+        "stopped": "The campaign was stopped.",
+    }
+    begun = f"Created {when(record.created)}" + (f" by {record.author}." if record.author else ".")
+    return " ".join(part for part in (states[record.state], record.reason, begun) if part)
+
+
+def _answer(record: CampaignRecord) -> list[Block]:
+    look = record.current
+    blocks: list[Block] = [Heading("Answer")]
+    if look is None:
+        blocks.append(Paragraph("There is no estimate yet: no rows, or not enough of them to estimate from."))
+    else:
+        blocks.append(Table("The estimate", _facts(record, look)))
+    if record.advice:
+        blocks += [Paragraph("What a careful reader should know:"), Bullets(record.advice)]
+    return blocks
+
+
+def _facts(record: CampaignRecord, look: Look) -> list[list[Cell]]:
+    level = f"{100 * look.level:g} %"
+    rows: list[list[Cell]] = [
+        [record.target, look.value],
+        ["Standard error", look.stderr if look.stderr is not None else "the data do not identify the target"],
+        [f"{level} interval, fixed: for one look that was planned in advance", interval(look.interval)],
+        [f"{level} interval, anytime: holds at all looks together, so one may stop on it", interval(look.anytime)],
+    ]
+    if look.weak is not None:
+        joined = " and ".join(map(interval, look.weak)) or "empty: the moments contradict each other"
+        rows.append([f"{level} set that holds under weak identification", joined])
+    if look.strength is not None:
+        rows.append(["Strength (below 10, trust the set under weak identification only)", look.strength])
+    rows += [
+        ["Rows", sum(look.rows.values())],
+        ["Search", look.status],
+    ]
+    return rows
+
+
+def _question(record: CampaignRecord) -> list[Block]:
+    facts: list[list[Cell]] = [
+        ["Target", record.target],
+        ["Policy", policy_in_words(record.policy)],
+        ["Budget", record.money.budget],
+        ["Stops at a width of the anytime interval of", "no width set" if record.target_width is None else record.target_width],
+    ]
+    sources = [
+        [source.name, ", ".join(source.observes), source.price, "no limit" if source.capacity is None else source.capacity,
+         "retired" if source.retired else ""]
+        for source in record.sources
+    ]  # fmt: skip
+    blocks: list[Block] = [
+        Heading("Question and design"),
+        Table("Terms", facts),
+        Table("Sources", sources, ["Source", "Columns", "Price of a row", "Rows it has", "Standing"]),
+    ]
+    moments = record.study.get("moments", ())
+    if moments:
+        blocks.append(Table("Zero on average at the true parameters", _moments(moments), ["Moment", "Sources"]))
+    if "graph" in record.study:
+        blocks += [Paragraph("The moments follow from this graph:"), Code(str(record.study["graph"]))]
+    return blocks
+
+
+def _moments(moments: object) -> list[list[Cell]]:
+    rows: list[list[Cell]] = []
+    for moment in moments if isinstance(moments, list | tuple) else ():
+        given = moment if isinstance(moment, dict) else {"expr": moment}
+        chosen = given.get("sources")
+        rows.append([str(given.get("expr", "")), "all that observe it" if chosen is None else ", ".join(map(str, chosen))])
+    return rows
+
+
+def _ledger(record: CampaignRecord) -> list[Block]:
+    money = record.money
+    total = sum(source.spent for source in record.sources)
+    rows: list[list[Cell]] = [
+        [
+            *(source.name, source.rows, source.spent, None if not total else f"{source.spent / total:.1%}"),
+            *(source.ordered, source.received),
+        ]
+        for source in record.sources
+    ]
+    rows.append(["All", *(sum(numbers) for numbers in _columns(record)), *(None if not total else "100.0%" for _ in "1"), *_open(record)])
+    over = "More came than the budget pays for." if money.left < 0 else ""
+    return [
+        Heading("Money"),
+        Table(
+            "Where the budget stands",
+            [["Budget", money.budget], ["Spent", money.spent], ["Reserved for the open order", money.reserved], ["Left", money.left]],
+            note=over,
+        ),
+        Table(
+            "By source",
+            rows,
+            ["Source", "Rows", "Spent", "Share of the money", "Rows on order", "Came of these"],
+            "Money is reserved when an order is made and settled when rows come, at the price of then.",
+        ),
+    ]
+
+
+def _columns(record: CampaignRecord) -> tuple[list[int], list[float]]:
+    return [source.rows for source in record.sources], [source.spent for source in record.sources]
+
+
+def _open(record: CampaignRecord) -> tuple[int, int]:
+    return sum(source.ordered for source in record.sources), sum(source.received for source in record.sources)
+
+
+def _agreement(record: CampaignRecord) -> list[Block]:
+    look = record.current
+    if look is None:
+        return []
+    tests = {"All moments together": look.overid} | dict(look.overid_by_source)
+    rows: list[list[Cell]] = [
+        [name, test.statistic, test.df, test.pvalue if test.df else "nothing to test"] for name, test in tests.items()
+    ]
+    return [
+        Heading("Do the sources agree?"),
+        Table(
+            "Tests of over-identifying restrictions (J)",
+            rows,
+            ["Source against the others", "J", "Degrees of freedom", "P-value"],
+            "A small p-value says that the moments cannot all be zero at the same parameters: a source or an assumption is wrong.",
+        ),
+    ]
+
+
+def _orders(record: CampaignRecord) -> list[Block]:
+    rows: list[list[Cell]] = []
+    for step in record.rounds:
+        order = step.order
+        ended = step.outcome + (f": {step.note}" if step.note else "")
+        came = rows_in_words(step.received)
+        rows.append([order.round, when(order.time), rows_in_words(order.rows), came, order.cost, step.settled, ended, order.reason])
+    header = ["Round", "Asked", "Rows asked for", "Rows that came", "Reserved", "Settled", "Outcome", "Reason"]
+    table: Block = Table("Every order", rows, header) if rows else Paragraph("Nothing has been ordered yet.")
+    return [Heading("Orders"), table]
+
+
+def _deliveries(record: CampaignRecord) -> list[Block]:
+    if not record.batches:
+        return []
+    listed = record.batches[-MOST:]
+    rows: list[list[Cell]] = [
+        [when(batch.time), batch.round, batch.source, batch.rows, batch.dropped, batch.cost, batch.author, batch.key]
+        for batch in listed
+    ]
+    hidden = len(record.batches) - len(listed)
+    note = f"The last {len(listed)}; {amount(hidden)} earlier ones are in the JSON form of this report." if hidden else ""
+    header = ["Time", "Round", "Source", "Rows", "Left out", "Cost", "By", "Key"]
+    return [Heading("Deliveries"), Table("What came", rows, header, note)]
+
+
+def _amendments(record: CampaignRecord) -> list[Block]:
+    rows: list[list[Cell]] = [
+        [when(change.time), change.author, term, value_in_words(before), value_in_words(after), change.reason]
+        for change in record.amendments
+        for term, (before, after) in change.changes.items()
+    ]
+    table: Block = (
+        Table("Changes of the terms", rows, ["Time", "By", "Term", "Before", "After", "Reason"])
+        if rows
+        else Paragraph("The terms have not been changed.")
+    )
+    return [Heading("Amendments"), table]
+
+
+def _again(record: CampaignRecord) -> list[Block]:
+    blocks: list[Block] = [Heading("How to run it again")]
+    if record.reproduce:
+        blocks.append(Code("\n".join(record.reproduce)))
+    if record.versions:
+        blocks.append(Table("Software", [[name, version] for name, version in record.versions.items()]))
+    return blocks

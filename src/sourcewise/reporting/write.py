@@ -1,0 +1,45 @@
+"""A report to a file: HTML, Markdown or JSON by its suffix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sourcewise.errors import ReportError
+from sourcewise.plots.save import save
+from sourcewise.reporting.document import Document, Figure
+from sourcewise.reporting.page import to_html
+from sourcewise.reporting.plaintext import to_json, to_markdown
+
+
+def write(document: Document, path: str | Path) -> Path:
+    """Writes the report. Markdown cannot hold figures: they are saved beside it as SVG, and linked."""
+    place = Path(path)
+    kind = place.suffix.lower()
+    if kind in {".html", ".htm"}:
+        text = to_html(document)
+    elif kind == ".md":
+        text = to_markdown(document, _figures_beside(document, place))
+    elif kind == ".json":
+        text = to_json(document)
+    else:
+        raise ReportError(f"a report is written as .html, .md or .json, which {str(path)!r} is not")
+    return write_text(text, place)
+
+
+def write_text(text: str, place: Path) -> Path:
+    """Through a neighbour that is renamed, so that a page being looked at is never half written."""
+    beside = place.with_name(f".{place.name}.part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(place)
+    except OSError as error:
+        raise ReportError(f"the report cannot be written to {str(place)!r}: {error.strerror}") from error
+    return place
+
+
+def _figures_beside(document: Document, place: Path) -> list[str]:
+    figures = [block for block in document.blocks if isinstance(block, Figure)]
+    names = [f"{place.stem}-{k}.svg" for k in range(1, len(figures) + 1)]
+    for figure, name in zip(figures, names, strict=True):
+        save(figure.chart, place.with_name(name))
+    return names
