@@ -44,7 +44,9 @@ def plan(
         money_to_spend = budget if budget is not None else (file.budget if stderr is None else None)
         found = make_plan(file.study, assumed, budget=money_to_spend, stderr=stderr)
     if figure is not None:
-        _draw(found, figure)
+        from sourcewise.plots.save import save
+
+        save(found.figure(), figure)
     if json:
         print_json(found.to_dict() | {"curve": _curve(found)})
         return
@@ -62,13 +64,6 @@ def _assumed(file: StudyFile, pilot: dict[str, str]) -> Any:
     from sourcewise.simulation.declared import world_from_plain
 
     return world_from_plain(file.world, file.study).world
-
-
-def _draw(found: Plan, path: Path) -> None:
-    from sourcewise.plots.plans import plan_chart
-    from sourcewise.plots.save import save
-
-    save(plan_chart(found.curve(), found.budget, target=found.study.target), path)
 
 
 def _curve(found: Plan) -> dict[str, list[Any]]:

@@ -93,10 +93,17 @@ class Plan:
         return {name: math.floor(x / source.cost * (1 + 1e-12) + 1e-9) for (name, source), x in pairs}
 
     def curve(self, budgets: Sequence[float] | None = None) -> dict[str, list[Any]]:
-        """Columns way, budget and stderr, for a figure: by default from a tenth of the budget to three times it."""
-        given = budgets if budgets is not None else [self.budget * x for x in np.geomspace(0.1, 3.0, 31).tolist()]
+        """Columns mix, budget and stderr, for a figure: by default from a fifth of the budget to twice it."""
+        given = budgets if budgets is not None else [self.budget * x for x in np.geomspace(0.2, 2.0, 19).tolist()]
         rows = [(way, float(b), self.stderr(float(b), way)) for way in self.ways for b in given]
-        return {name: [row[k] for row in rows] for k, name in enumerate(("way", "budget", "stderr"))}
+        return {name: [row[k] for row in rows] for k, name in enumerate(("mix", "budget", "stderr"))}
+
+    def figure(self) -> Any:
+        """What a budget buys, as an Altair chart; `sourcewise.plots.save` writes it to a file."""
+        from sourcewise.plots.plans import stderr_by_budget
+
+        title = f"What a budget buys: {self.study.target}"
+        return stderr_by_budget(self.curve(), target=self.target_stderr, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, ready for JSON; infinities and NaN become None."""

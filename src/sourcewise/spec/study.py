@@ -173,7 +173,7 @@ def _price(cost: object) -> float:
 def _rows(capacity: object) -> int | None:
     if capacity is None:
         return None
-    if not isinstance(capacity, Integral) or isinstance(capacity, bool) or not 1 <= capacity < 2**63:
+    if not isinstance(capacity, Integral) or isinstance(capacity, bool) or not 1 <= int(capacity) < 2**63:
         raise StudyError(f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}")
     return int(capacity)
 
