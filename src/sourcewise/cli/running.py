@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sourcewise.cli.common import DEFAULT_STORE, JsonOption, StoreOption, StudyArgument, read_study
-from sourcewise.cli.output import print_json, show
+from sourcewise.cli.output import note, print_json, show
 from sourcewise.cli.reading import look_lines
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def run(
 
     file = read_study(path)
     with file.origin.placing_errors(), watching(quiet=json) as watch:
-        record = drive(file, store, name=name, rounds=rounds, watch=watch)
+        try:
+            record = drive(file, store, name=name, rounds=rounds, watch=watch)
+        except KeyboardInterrupt:
+            note("Interrupted. What was counted is kept: the same command goes on from here.")
+            raise
     if report is not None:
         from sourcewise.reporting.campaign import write_campaign
 

@@ -17,6 +17,7 @@ from sourcewise.driver.sources import check_columns, connectors_of
 from sourcewise.driver.start import open_or_create
 from sourcewise.errors import CampaignError, at
 from sourcewise.records import CampaignRecord, Order, Status
+from sourcewise.statistics.gram import Statistics
 from sourcewise.studyfile.file import StudyFile
 
 Watch = Callable[[Status], None]
@@ -70,6 +71,7 @@ class _Run:
     watch: Watch
     taken: dict[str, tuple[int, str]] = field(default_factory=dict)
     """By source: the rank of the next row, and the fingerprint of the table that the ranks are of."""
+    centres: dict[str, Mapping[str, float]] = field(default_factory=dict)
 
     def to_the_end(self, rounds: int | None) -> None:
         self._remember()
@@ -84,13 +86,12 @@ class _Run:
 
     def _remember(self) -> None:
         """Which rows earlier runs used up."""
-        for batch in self.campaign.record().batches:
-            self._note(batch.source, batch.key)
-
-    def _note(self, source: str, key: str) -> None:
-        ranks = Delivery.read_key(key.removeprefix(f"{source}: "))
-        if ranks is not None and ranks[1] > self.taken.get(source, (0, ""))[0]:
-            self.taken[source] = ranks[1], ranks[2]
+        for event in self.campaign.history():
+            if event.kind == "told":
+                source = event.body["batch"]["source"]
+                ranks = Delivery.read_key(event.key.removeprefix(f"{source}: "))
+                if ranks is not None and ranks[1] > self.taken.get(source, (0, ""))[0]:
+                    self.taken[source] = ranks[1], ranks[2]
 
     def _fill(self, order: Order) -> None:
         """Until every row of the order came, or the sources that lack some have no more."""
@@ -113,17 +114,18 @@ class _Run:
     def _deliver(self, order: Order, name: str, rows: int) -> bool:
         """Tell the next rows of a source; True when it gave fewer, because it has no more."""
         start, mark = self.taken.get(name, (0, None))
-        centre = order.centre.get(name) or self._centre(name)
-        found = self.connectors[name].deliver(self.campaign.study, name, start, rows, centre, mark)
-        if found.statistics is not None:
-            self.campaign.tell(name, found.statistics, key=f"{name}: {found.key}")
+        connector, centre = self.connectors[name], self.centres.get(name) or order.centre.get(name)
+        found = connector.deliver(self.campaign.study, name, start, rows, centre, mark)
         self.taken[name] = found.stop, found.fingerprint
+        if found.statistics is not None:
+            data: object = found.statistics
+            if isinstance(data, Statistics):
+                if start and centre is None:  # the first batch of this order came before an interruption
+                    data = connector.take(start, found.stop - start, self.campaign.study.sources[name].observes)
+                else:
+                    self.centres[name] = data.centre
+            self.campaign.tell(name, data, key=f"{name}: {found.key}", missing="drop")
         return found.exhausted and self._outstanding(name) > 0
-
-    def _centre(self, name: str) -> Mapping[str, float] | None:
-        """Of a source whose first batch came while this order has been open."""
-        order = self.campaign.ask()
-        return None if order is None else order.centre.get(name)
 
     def _exhausted(self, names: list[str]) -> None:
         """What a table has is its capacity; the next order is made from what came."""

@@ -20,8 +20,9 @@ from sourcewise.simulation.worlds import World
 from sourcewise.spec.study import Study
 
 BEST, EQUAL = "best mix", "equal rows"
-HALVINGS = 60
-FARTHEST = 2.0**60
+HALVINGS = 80
+FARTHEST = 2.0**50
+"""The largest budget that is looked at where sources can run out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +67,7 @@ class Plan:
 
     def budget_for(self, stderr: float, way: str = BEST) -> float:
         """The least money for a standard error; infinite where no money reaches it."""
-        wanted = positive("a standard error", stderr)
-        limit = _limit(self.study)
-        if self.stderr(min(self.budget, limit), way) == math.inf and self.stderr(min(FARTHEST, limit), way) == math.inf:
-            return math.inf
-        if not math.isfinite(limit):
-            return float((self.stderr(self.budget, way) / wanted) ** 2 * self.budget)
-        if self.stderr(limit, way) > wanted * (1 + 1e-9):
-            return math.inf
-        low, high = limit * 2.0**-HALVINGS, limit
-        while high > low * (1 + 1e-9):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if self.stderr(middle, way) <= wanted else (middle, high)
-        return high
+        return _needed(self.study, self._objective, positive("a standard error", stderr), way)
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -154,8 +143,7 @@ def plan(
         raise AllocationError("a plan needs a budget, or the standard error that is to be reached")
     if budget is None:
         assert stderr is not None
-        draft = Plan(study, found, min(1.0, _limit(study)), (), _objective=objective)
-        budget = draft.budget_for(stderr)
+        budget = _needed(study, objective, positive("a standard error", stderr), BEST)
         if not math.isfinite(budget):
             raise AllocationError(f"no budget reaches a standard error of {stderr:g}: the sources have too few rows")
     money = positive("a budget", budget)
@@ -183,11 +171,35 @@ def _parts(study: Study, objective: Objective, budget: float, best: Array, varia
     for k, (name, source) in enumerate(study.sources.items()):
         without = _spend(study, objective, budget, f"without {name}")[1]
         alone = _spend(study, objective, budget, f"only {name}")[1]
-        extra = math.inf if not math.isfinite(without) else max(without / variance - 1.0, 0.0)
+        needed = _needed(study, objective, math.sqrt(variance), f"without {name}")
         money = float(best[k])
         shares = (money / source.cost, money, money / float(best.sum()), float(worth[k]))
+        extra = max(needed / float(best.sum()) - 1.0, 0.0)
         found.append(Part(name, source.cost, *shares, math.sqrt(without), extra, math.sqrt(alone)))
     return tuple(found)
+
+
+def _needed(study: Study, objective: Objective, stderr: float, way: str) -> float:
+    """The least money for a standard error; infinite where no money reaches it."""
+
+    def reached(money: float) -> float:
+        return math.sqrt(_spend(study, objective, money, way)[1])
+
+    limit = _limit(study)
+    if not math.isfinite(limit) and not _capped(study):
+        return reached(1.0) ** 2 / stderr**2
+    high = min(limit, FARTHEST)
+    if not reached(high) <= stderr * (1 + 1e-9):
+        return math.inf
+    low = high * 2.0**-HALVINGS
+    while high > low * (1 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reached(middle) <= stderr else (middle, high)
+    return high
+
+
+def _capped(study: Study) -> bool:
+    return any(source.capacity is not None for source in study.sources.values())
 
 
 def _spend(study: Study, objective: Objective, budget: float, way: str) -> tuple[Array, float]:
