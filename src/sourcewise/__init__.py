@@ -4,10 +4,14 @@ from sourcewise._version import __version__
 from sourcewise.allocation.allocate import Allocation, allocate, variance
 from sourcewise.campaign.campaign import Campaign
 from sourcewise.campaign.transfer import campaigns, export_campaign, import_campaign
+from sourcewise.connectors.base import Connector, Delivery
+from sourcewise.connectors.connect import connect
+from sourcewise.driver.run import run
 from sourcewise.errors import (
     AllocationError,
     CampaignError,
     ConflictError,
+    ConnectorError,
     DataError,
     EstimationError,
     ExpressionError,
@@ -16,9 +20,11 @@ from sourcewise.errors import (
     SourcewiseError,
     StorageError,
     StudyError,
+    StudyFileError,
 )
 from sourcewise.fit import fit
 from sourcewise.orders import next_order
+from sourcewise.planning.plan import Plan, plan
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
 from sourcewise.records import Batch, Order
 from sourcewise.results import Estimate, Fit, OveridTest
@@ -27,6 +33,7 @@ from sourcewise.spec.study import Moment, Parameter, Source, Study
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
 from sourcewise.statistics.summarize import summarize
+from sourcewise.studyfile.file import StudyFile
 
 __all__ = [
     "ETC",
@@ -38,7 +45,10 @@ __all__ = [
     "CampaignError",
     "ConfidenceSet",
     "ConflictError",
+    "Connector",
+    "ConnectorError",
     "DataError",
+    "Delivery",
     "Estimate",
     "EstimationError",
     "ExpressionError",
@@ -48,6 +58,7 @@ __all__ = [
     "Order",
     "OveridTest",
     "Parameter",
+    "Plan",
     "ReportError",
     "Rows",
     "Schedule",
@@ -58,13 +69,18 @@ __all__ = [
     "StorageError",
     "Study",
     "StudyError",
+    "StudyFile",
+    "StudyFileError",
     "__version__",
     "allocate",
     "campaigns",
+    "connect",
     "export_campaign",
     "fit",
     "import_campaign",
     "next_order",
+    "plan",
+    "run",
     "summarize",
     "variance",
 ]

@@ -2,23 +2,43 @@
 
     SourcewiseError
     ├── StudyError            a declaration that contradicts itself
-    │   └── ExpressionError   a text that is not an expression, with the place marked
-    ├── ReportError           a figure or a page that cannot be made from what was given
+    │   ├── ExpressionError   a text that is not an expression, with the place marked
+    │   └── StudyFileError    a study file that cannot be read, with its line
     ├── DataError             rows or statistics that cannot be used as they are
+    │   └── ConnectorError    a table that cannot be reached, or is no longer the one it was
     ├── EstimationError       a call of the estimator that cannot be answered
     ├── AllocationError       money that cannot be divided as asked
     ├── SimulationError       a world or a run that cannot be simulated
     ├── StorageError          a store that cannot be opened, read or written
-    └── CampaignError         a request that a campaign cannot follow
-        └── ConflictError     a key that was used for something else
+    ├── CampaignError         a request that a campaign cannot follow
+    │   └── ConflictError     a key that was used for something else
+    └── ReportError           a figure or a page that cannot be made from what was given
 
 A message names the rule, the value that broke it and the way out. What a *fit* finds (no convergence, a
 target that is not identified) is no error: it is a field of the result, with advice.
 """
 
+from __future__ import annotations
+
+from collections import abc
+from contextlib import contextmanager
+
 
 class SourcewiseError(Exception):
     """Root of every error that Sourcewise raises on purpose."""
+
+    place: tuple[str | int, ...] = ()
+    """Where in a declaration the mistake stands: keys and positions, from the outside in."""
+
+
+@contextmanager
+def at(*place: str | int) -> abc.Iterator[None]:
+    """Errors of what is done inside carry this place, in front of the one that they carry already."""
+    try:
+        yield
+    except SourcewiseError as error:
+        error.place = (*place, *error.place)
+        raise
 
 
 class StudyError(SourcewiseError):
@@ -29,12 +49,18 @@ class ExpressionError(StudyError):
     """A text that cannot be read as an expression; the message shows where."""
 
 
-class ReportError(SourcewiseError):
-    """A figure or a page that cannot be made from what was given."""
+class StudyFileError(StudyError):
+    """A study file that cannot be read; the message names the file and the line."""
+
+    line: int | None = None
 
 
 class DataError(SourcewiseError):
     """Rows or statistics that cannot be used as they are."""
+
+
+class ConnectorError(DataError):
+    """A table that cannot be reached or described, or is no longer the one it was."""
 
 
 class EstimationError(SourcewiseError):
@@ -59,3 +85,7 @@ class CampaignError(SourcewiseError):
 
 class ConflictError(CampaignError):
     """A key that was used before, for something else: the new content was not counted."""
+
+
+class ReportError(SourcewiseError):
+    """A figure or a page that cannot be made from what was given."""

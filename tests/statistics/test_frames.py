@@ -18,7 +18,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sourcewise.errors import DataError
-from sourcewise.statistics.frames import BLOCK_ROWS, CSV_BLOCK_BYTES, Missing, RowReader
+from sourcewise.statistics.files import CSV_BLOCK_BYTES
+from sourcewise.statistics.frames import BLOCK_ROWS, Missing, RowReader
 
 ROWS = 2 * BLOCK_ROWS + 77
 LIMIT = 150_000  # kilobytes beyond the imports, half of them pyarrow's own pools
@@ -357,7 +358,7 @@ def test_columns_that_are_not_asked_for_cost_little(tmp_path: Path) -> None:
 def test_a_directory_and_damaged_or_nested_parquet_files(tmp_path: Path) -> None:
     folder = tmp_path / "rows.parquet"
     folder.mkdir()
-    assert "is a directory" in refusal(folder)
+    assert "holds no files" in refusal(folder)
     path = tmp_path / "rows.pq"
     pq.write_table(pa.table({"x": np.arange(5.0), "x.y": np.ones(5), "z": [{"x": 1}] * 5}), path)
     assert read(path, "x.y", "x").tolist() == [[1.0] * 5, [0.0, 1.0, 2.0, 3.0, 4.0]]

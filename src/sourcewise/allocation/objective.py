@@ -50,7 +50,7 @@ class StackedObjective:
         weighed = [math.sqrt(x) * root for x, root in zip(money, roots, strict=True)]
         known = linalg.information(np.concatenate(weighed))
         direction = known.inverse @ self.gradient
-        own = [linalg.unexplained(root @ known.silent.T, root @ direction) for root in roots]
+        own = [linalg.unexplained(linalg.seen_in(known, root), root @ direction) for root in roots]
         return _unknown(market, self.must_explore, np.array([float(part @ part) for part in own]))
 
 

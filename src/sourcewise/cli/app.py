@@ -1,14 +1,16 @@
-"""The root of the command line, and how it ends."""
+"""The root of the command line: which commands there are, and how it ends."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from sourcewise._version import __version__
-from sourcewise.cli.reproduce import reproduce
+from sourcewise.cli import campaigns, demo, moving, owner, planning, reading, reproduce, running, studies
 from sourcewise.errors import SourcewiseError
 
 app = typer.Typer(
@@ -17,6 +19,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+PANELS = {
+    "A study": (studies.new, studies.check, planning.plan),
+    "A campaign by hand": (
+        *(campaigns.create, campaigns.ask, campaigns.tell, campaigns.close),
+        *(campaigns.amend, campaigns.stop, owner.summarize),
+    ),
+    "A campaign by itself": (running.run, demo.example),
+    "Research": (reproduce.reproduce,),
+    "What came of it": (reading.status, reading.estimate, reading.report, reading.history, moving.export),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.command("import", rich_help_panel="What came of it")(moving.import_)
 
 
 def _print_version(wanted: bool) -> None:
@@ -32,31 +49,37 @@ def sourcewise(
         typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Estimate a target parameter from several data sources at once."""
+    """Decide which data source to ask next, so that an estimate becomes as precise as the budget allows.
 
-
-@app.command()
-def example() -> None:
-    """Fit the bundled two-source study, and say where the next money is best spent.
-
-    A registry recorded z and x, a survey of other people recorded z and y. The target is the effect of x
-    on y. Example: sourcewise example
+    Start with: sourcewise new iv study.toml
     """
-    # Imported here so that --version and --help do not wait for the estimator.
-    from sourcewise.example import next_money, run
-
-    found = run()
-    typer.echo(found.summary())
-    typer.echo(next_money(found))
-
-
-app.command()(reproduce)
 
 
 def main() -> None:
     """Run the command line: a user's mistake becomes one paragraph on stderr, and never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show "–" gets "?"
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except SourcewiseError as error:
-        typer.echo(f"sourcewise: {error}", err=True)
-        sys.exit(2)
+        _end(f"sourcewise: {error}", 2)
+    except KeyboardInterrupt:
+        _end("", 130)
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        _end(f"sourcewise: {error.strerror or error}{place}", 2)
+
+
+def _end(message: str, code: int) -> None:
+    from sourcewise.cli.output import printable
+
+    if message:
+        typer.echo(printable(message), err=True)
+    sys.exit(code)

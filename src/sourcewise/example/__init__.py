@@ -1,4 +1,8 @@
-"""The bundled example: two sources that never saw the same person, and the effect of x on y.
+"""The bundled examples: a campaign over three sources that answer by themselves, and two files that share no person.
+
+`run` is what `sourcewise example` does: the recipe "iv", with an expensive interview, a cheap registry and a survey.
+
+`STUDY` and `path` are of two sources that never saw the same person, and the effect of x on y:
 
     z → x → y,   x ↔ y (a cause u of both that nobody recorded),   E[z u] = 0
 
@@ -9,10 +13,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sourcewise.allocation.allocate import allocate, variance
-from sourcewise.fit import fit
-from sourcewise.results import Fit
+from sourcewise.driver.run import Watch
+from sourcewise.driver.run import run as run_campaign
+from sourcewise.errors import SourcewiseError
+from sourcewise.records import CampaignRecord
 from sourcewise.spec.study import Source, Study
+from sourcewise.studyfile.recipes import recipe
 
 STUDY = Study(
     moments=["z*(x - alpha*z)", "z*(y - alpha*beta*z)"],
@@ -26,18 +32,13 @@ def path(source: str) -> Path:
     return Path(__file__).with_name(f"{source}.csv")
 
 
-def run() -> Fit:
-    """The fit of the example study to the two bundled files."""
-    return fit(STUDY, {source: path(source) for source in STUDY.sources})
-
-
-def next_money(found: Fit) -> str:
-    """Where the next money is best spent, and what that saves, in words."""
-    best = allocate(STUDY, found)
-    equal = variance(STUDY, found, dict.fromkeys(STUDY.sources, 1.0))
-    mix = ", ".join(f"{share:.0%} {name}" for name, share in best.shares.items())
-    return (
-        f"Best use of money at this estimate: {mix}.\n"
-        f"A budget of {2 * found.cost:,.0f} would then give a standard error of {best.stderr(2 * found.cost):.3f}; "
-        f"equal rows need {equal / best.variance - 1:.0%} more money for the same."
-    )
+def run(directory: Path, watch: Watch | None = None) -> CampaignRecord:
+    """The example campaign in `directory`: its study file, its store, and at the end its report."""
+    study, store = directory / "study.toml", directory / "sourcewise.db"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if not study.exists():
+            study.write_text(recipe("iv"), encoding="utf-8")
+    except OSError as error:
+        raise SourcewiseError(f"the example cannot be written to {str(directory)!r}: {error.strerror}") from None
+    return run_campaign(study, store, watch=watch)

@@ -23,6 +23,8 @@ DEPENDENT = 1e-10
 DEPENDENT_SQUARED = 1e-13
 """The same for squared lengths, in a Gram matrix: sums of products carry rounding errors of about this size."""
 
+ROUNDING = 1e-12
+"""Products this small beside their factors are rounding errors."""
 
 FIRM = 1e-6
 """A matrix is positive definite beyond doubt when all its pivots are larger fractions of its diagonal."""
@@ -211,6 +213,13 @@ def information(jacobian: Array) -> Information:
     part = directions / padded[kept, None]
     inverse = scale[:, None] * (part.T @ part) * scale
     return Information(inverse, scale, directions, int(kept.sum()), vectors[~kept] * scale)
+
+
+def seen_in(silent: Information, root: Array) -> Array:
+    """What `root` (R, D) says of the directions that `silent` knows nothing of, (R, N); rounding errors are zeros."""
+    product = root @ silent.silent.T
+    noise = ROUNDING * np.linalg.norm(root * silent.scale)
+    return np.asarray(np.where(np.abs(product) <= noise, 0.0, product))
 
 
 def unexplained(columns: Array, values: Array) -> Array:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from sourcewise.errors import StudyError
+from sourcewise.errors import StudyError, at
 from sourcewise.spec.study import Moment, Parameter, Source, Study
 
 STUDY_KEYS = ("target", "moments", "sources", "parameters")
@@ -31,16 +32,21 @@ def study_from_plain(plain: object) -> Study:
     """A study from a table of plain values; what is wrong is said with the place where it stands."""
     table = fields(plain, "a study", STUDY_KEYS, needed=("target", "moments", "sources"))
     moments = table["moments"]
-    if not isinstance(moments, list):
-        raise StudyError(f"moments must be a list of formulas, not {moments!r}")
-    sources = named_tables(table["sources"], "sources")
-    parameters = named_tables(table.get("parameters", {}), "parameters")
-    return Study(
-        [_read_moment(moment, k) for k, moment in enumerate(moments, 1)],
-        table["target"],
-        {name: _read_source(value, name) for name, value in sources.items()},
-        {name: _read_parameter(value, name) for name, value in parameters.items()},
-    )
+    with at("moments"):
+        if not isinstance(moments, list):
+            raise StudyError(f"moments must be a list of formulas, not {moments!r}")
+        read = [_read_moment(moment, k) for k, moment in enumerate(moments, 1)]
+    return Study(read, table["target"], read_sources(table["sources"]), read_parameters(table.get("parameters", {})))
+
+
+def read_sources(plain: object) -> dict[str, Source]:
+    with at("sources"):
+        return {name: _read_source(value, name) for name, value in named_tables(plain, "sources").items()}
+
+
+def read_parameters(plain: object) -> dict[str, Parameter]:
+    with at("parameters"):
+        return {name: _read_parameter(value, name) for name, value in named_tables(plain, "parameters").items()}
 
 
 def fields(plain: object, what: str, allowed: tuple[str, ...], needed: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -49,11 +55,17 @@ def fields(plain: object, what: str, allowed: tuple[str, ...], needed: tuple[str
         raise StudyError(f"{what} must be a table with {', '.join(allowed)}, not {plain!r}")
     for key in plain:
         if key not in allowed:
-            raise StudyError(f"{what} has no key {key!r}; it may have {', '.join(allowed)}")
+            with at(key):
+                raise StudyError(f"{what} has no key {key!r}; it may have {', '.join(allowed)}{_meant(key, allowed)}")
     for key in needed:
         if key not in plain:
             raise StudyError(f"{what} needs the key {key!r}")
     return dict(plain)
+
+
+def _meant(key: object, allowed: tuple[str, ...]) -> str:
+    close = get_close_matches(str(key), allowed, n=1)
+    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def named_tables(plain: object, what: str) -> dict[str, Any]:
@@ -72,11 +84,11 @@ def _moment(moment: Moment) -> str | dict[str, Any]:
 
 
 def _read_moment(plain: object, place: int) -> Moment:
-    if isinstance(plain, str):
-        return Moment(plain)
-    found = fields(plain, f"moment {place}", MOMENT_KEYS, needed=("expr",))
-    chosen = found.get("sources")
-    return Moment(found["expr"], None if chosen is None else chosen, found.get("name"))
+    with at(place - 1):
+        if isinstance(plain, str):
+            return Moment(plain)
+        found = fields(plain, f"moment {place}", MOMENT_KEYS, needed=("expr",))
+        return Moment(found["expr"], found.get("sources"), found.get("name"))
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -85,8 +97,8 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _read_source(plain: object, name: str) -> Source:
-    found = fields(plain, f"source {name!r}", SOURCE_KEYS, needed=("observes",))
-    return Source(**found)
+    with at(name):
+        return Source(**fields(plain, f"source {name!r}", SOURCE_KEYS, needed=("observes",)))
 
 
 def _parameter(parameter: Parameter) -> dict[str, float]:
@@ -95,4 +107,5 @@ def _parameter(parameter: Parameter) -> dict[str, float]:
 
 
 def _read_parameter(plain: object, name: str) -> Parameter:
-    return Parameter(**fields(plain, f"parameter {name!r}", PARAMETER_KEYS))
+    with at(name):
+        return Parameter(**fields(plain, f"parameter {name!r}", PARAMETER_KEYS))

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any
 
-from sourcewise.errors import StudyError
+from sourcewise.errors import StudyError, at
 from sourcewise.spec.expression import parse
 from sourcewise.spec.nodes import Compare, Node, children
 
@@ -29,19 +29,14 @@ class Source:
     capacity: int | None
 
     def __init__(self, observes: str | Iterable[str], cost: float = 1.0, capacity: int | None = None) -> None:
-        names = _texts(observes.replace(",", " ").split() if isinstance(observes, str) else observes, "observes")
-        _check_observed(names)
-        price = _as_float(cost)
-        if price is None or not 0 < price < math.inf:
-            raise StudyError(f"a source's cost must be a finite number above 0, not {cost!r}")
-        whole = isinstance(capacity, Integral) and not isinstance(capacity, bool) and 1 <= capacity < 2**63
-        if capacity is not None and not whole:
-            raise StudyError(
-                f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}"
-            )
+        with at("observes"):
+            names = _texts(observes.replace(",", " ").split() if isinstance(observes, str) else observes, "observes")
+            _check_observed(names)
         object.__setattr__(self, "observes", names)
-        object.__setattr__(self, "cost", price)
-        object.__setattr__(self, "capacity", None if capacity is None else int(capacity))
+        with at("cost"):
+            object.__setattr__(self, "cost", _price(cost))
+        with at("capacity"):
+            object.__setattr__(self, "capacity", _rows(capacity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +81,8 @@ class Parameter:
                 continue
             number = _as_float(value)
             if number is None:
-                raise StudyError(f"a parameter's {field_name} must be a number, not {value!r}")
+                with at(field_name):
+                    raise StudyError(f"a parameter's {field_name} must be a number, not {value!r}")
             object.__setattr__(self, field_name, number)
         if not self.lower < self.upper:
             raise StudyError(
@@ -130,11 +126,13 @@ class Study:
         object.__setattr__(self, "sources", MappingProxyType(_check_sources(sources)))
         object.__setattr__(self, "moments", checked)
         object.__setattr__(self, "target", target)
-        object.__setattr__(self, "target_node", parse(target))
+        with at("target"):
+            object.__setattr__(self, "target_node", parse(target))
         _check_moments(self)
         names = _parameter_names(self)
         _check_parameters(self, names, given)
-        _check_target(self, names)
+        with at("target"):
+            _check_target(self, names)
         object.__setattr__(self, "parameters", MappingProxyType({name: given.get(name, Parameter()) for name in names}))
 
     @property
@@ -163,6 +161,21 @@ class Study:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Study, (self.moments, self.target, dict(self.sources), dict(self.parameters))
+
+
+def _price(cost: object) -> float:
+    price = _as_float(cost)
+    if price is None or not 0 < price < math.inf:
+        raise StudyError(f"a source's cost must be a finite number above 0, not {cost!r}")
+    return price
+
+
+def _rows(capacity: object) -> int | None:
+    if capacity is None:
+        return None
+    if not isinstance(capacity, Integral) or isinstance(capacity, bool) or not 1 <= int(capacity) < 2**63:
+        raise StudyError(f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}")
+    return int(capacity)
 
 
 def _as_float(value: object) -> float | None:
@@ -204,23 +217,25 @@ def _check_sources(sources: Mapping[str, Source]) -> dict[str, Source]:
     if not isinstance(sources, Mapping) or not sources:
         raise StudyError("a study needs at least one source: sources={'name': Source('x y', cost=1.0)}")
     for name, source in sources.items():
-        if not isinstance(name, str) or not name.strip() or len(name) > 100 or not name.isprintable():
-            raise StudyError(f"a source's name must be a printable text of 1 to 100 characters, not {name!r}")
-        if not isinstance(source, Source):
-            raise StudyError(f"source {name!r} must be a Source(...), not {type(source).__name__}")
+        with at("sources", name):
+            if not isinstance(name, str) or not name.strip() or len(name) > 100 or not name.isprintable():
+                raise StudyError(f"a source's name must be a printable text of 1 to 100 characters, not {name!r}")
+            if not isinstance(source, Source):
+                raise StudyError(f"source {name!r} must be a Source(...), not {type(source).__name__}")
     return dict(sources)
 
 
 def _check_moments(study: Study) -> None:
     if not study.moments:
         raise StudyError("a study needs at least one moment")
-    labels = [m.name for m in study.moments if m.name is not None]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise StudyError(f"two moments are named {label!r}; names must differ")
-    for moment in study.moments:
-        _check_computable(study, moment)
-        _check_comparisons(study, moment)
+    labels = set[str]()
+    for place, moment in enumerate(study.moments):
+        with at("moments", place):
+            if moment.name in labels:
+                raise StudyError(f"two moments are named {moment.name!r}; names must differ")
+            labels |= {moment.name} if moment.name is not None else set()
+            _check_computable(study, moment)
+            _check_comparisons(study, moment)
 
 
 def _check_computable(study: Study, moment: Moment) -> None:
@@ -272,12 +287,13 @@ def _check_parameters(study: Study, names: tuple[str, ...], given: Mapping[str, 
     if not names:
         raise StudyError("the moments contain no parameter: every name in them is observed by a source")
     for name, parameter in given.items():
-        if name in study.variables:
-            raise StudyError(f"{name!r} is declared as a parameter and observed by a source; rename one of the two")
-        if name not in names:
-            raise StudyError(f"parameter {name!r} appears in no moment; the parameters are {', '.join(names)}")
-        if not isinstance(parameter, Parameter):
-            raise StudyError(f"parameter {name!r} must be a Parameter(...), not {type(parameter).__name__}")
+        with at("parameters", name):
+            if name in study.variables:
+                raise StudyError(f"{name!r} is declared as a parameter and observed by a source; rename one of the two")
+            if name not in names:
+                raise StudyError(f"parameter {name!r} appears in no moment; the parameters are {', '.join(names)}")
+            if not isinstance(parameter, Parameter):
+                raise StudyError(f"parameter {name!r} must be a Parameter(...), not {type(parameter).__name__}")
 
 
 def _check_target(study: Study, names: tuple[str, ...]) -> None:

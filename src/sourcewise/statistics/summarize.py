@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
@@ -17,9 +19,29 @@ from sourcewise.spec.study import Study
 from sourcewise.statistics import gram as gram_statistics
 from sourcewise.statistics import rows as row_statistics
 from sourcewise.statistics.features import Features, choose_centre
-from sourcewise.statistics.frames import Missing, RowReader
+from sourcewise.statistics.frames import Missing, RowReader, Stream
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is kept of some rows, None if no usable row was among them; how many rows were read."""
+
+    kept: Statistics | Rows | None
+    seen: int
+    note: str = ""
+    """A sentence, where the rows were not summed where they live although that was possible in principle."""
+
+
+class Summable(Stream):
+    """A table that computes its sums itself."""
+
+    @abstractmethod
+    def measure(
+        self, source: CompiledSource, centre: Mapping[str, float] | None, missing: Missing, *, empty: bool = False
+    ) -> Summary:
+        """As the function `measure`, with a centre that has been checked."""
 
 
 def summarize(
@@ -32,11 +54,14 @@ def summarize(
 ) -> Statistics | Rows:
     """The sums of products that `study` needs of rows from `source`.
 
-    `data` is anything that `fit` reads: a pandas, Polars or PyArrow frame, a dict of arrays, a CSV or Parquet path.
+    `data` is anything that `fit` reads: a pandas, Polars or PyArrow frame, a dict of arrays, the path of a
+    file or folder, or a connector (`connect`).
     Later batches of the same source take the centre of the first: `summarize(..., centre=first.centre)`.
     A source with moments that do not separate into data and parameters keeps its rows instead.
     """
-    return _summarize(study, source, data, centre, missing, lambda blocks: blocks)
+    kept = measure(_compiled(study, source), data, centre, missing).kept
+    assert kept is not None
+    return kept
 
 
 def summarize_batch(
@@ -45,8 +70,8 @@ def summarize_batch(
     """What `summarize` returns, the rows themselves if they are to be kept, and a fingerprint of them in their order.
 
     The fingerprint is of the numbers that moments use: it does not depend on the centre, nor on the kind of table."""
-    compiled = compile_source(study, source) if source in study.sources else None
-    mark, kept = sha256(repr((source, compiled and compiled.variables)).encode()), []
+    compiled = _compiled(study, source)
+    mark, kept = sha256(repr((source, compiled.variables)).encode()), []
 
     def watch(blocks: Iterable[Array]) -> Iterator[Array]:
         for block in blocks:
@@ -55,34 +80,60 @@ def summarize_batch(
                 kept.append(block)
             yield block
 
-    found = _summarize(study, source, data, centre, missing, watch)
-    if isinstance(found, Rows) or not keep_rows or compiled is None:
+    found = read_and_sum(compiled, data, _checked_centre(compiled, centre), missing, watch=watch).kept
+    assert found is not None
+    if isinstance(found, Rows) or not keep_rows:
         return found, found if isinstance(found, Rows) else None, mark.hexdigest()
     return found, Rows(source, compiled.variables, np.hstack(kept), found.dropped), mark.hexdigest()
 
 
-def _summarize(
-    study: Study,
-    source: str,
-    data: object,
-    centre: Mapping[str, float] | None,
-    missing: Missing,
-    watch: Callable[[Iterable[Array]], Iterable[Array]],
-) -> Statistics | Rows:
+def _compiled(study: Study, source: str) -> CompiledSource:
     if not isinstance(study, Study):
         raise StudyError(f"summarize needs a Study(...) first, not {type(study).__name__}")
     if not isinstance(source, str) or source not in study.sources:
         raise StudyError(f"there is no source {source!r}; the study's sources are {', '.join(study.sources)}")
-    compiled = compile_source(study, source)
-    reader = RowReader(data, compiled.variables, source=source, missing=missing)
-    if compiled.separable is None:
-        if centre is not None:
-            raise DataError(f"source {source!r} keeps its rows as they are, so it takes no centre; leave centre= out")
+    return compile_source(study, source)
+
+
+def measure(
+    source: CompiledSource,
+    data: object,
+    centre: Mapping[str, float] | None,
+    missing: Missing,
+    *,
+    empty: bool = False,
+) -> Summary:
+    """What `summarize` returns and how many rows were read; no rows at all are an error unless they may be `empty`."""
+    centre = _checked_centre(source, centre)
+    if isinstance(data, Summable):
+        return data.measure(source, centre, missing, empty=empty)
+    return read_and_sum(source, data, centre, missing, empty=empty)
+
+
+def read_and_sum(
+    source: CompiledSource,
+    data: object,
+    centre: Mapping[str, float] | None,
+    missing: Missing,
+    *,
+    empty: bool = False,
+    watch: Callable[[Iterable[Array]], Iterable[Array]] = iter,
+) -> Summary:
+    """`measure` by reading the rows here; `watch` sees every block of them on its way."""
+    reader = RowReader(data, source.variables, source=source.name, missing=missing, empty=empty)
+    if source.separable is None:
         blocks = list(watch(reader))
-        return Rows(source, compiled.variables, np.hstack(blocks), reader.dropped)
-    checked = None if centre is None else _check_centre(compiled, centre)
-    used, rows, total = _sum(compiled, watch(reader), checked)
-    return Statistics(source, compiled.labels, used, rows, total, reader.dropped)
+        kept = Rows(source.name, source.variables, np.hstack(blocks), reader.dropped) if blocks else None
+        return Summary(kept, reader.rows + reader.dropped)
+    used, rows, total = _sum(source, watch(reader), centre)
+    sums = Statistics(source.name, source.labels, used, rows, total, reader.dropped) if rows else None
+    return Summary(sums, rows + reader.dropped)
+
+
+def _checked_centre(source: CompiledSource, centre: Mapping[str, float] | None) -> Mapping[str, float] | None:
+    if source.separable is None and centre is not None:
+        raise DataError(f"source {source.name!r} keeps its rows as they are, so it takes no centre; leave centre= out")
+    return None if centre is None else _check_centre(source, centre)
 
 
 def evidence_of(study: Study, source: str, data: object, missing: Missing) -> tuple[Evidence, Statistics | Rows]:

@@ -1,1 +1,1 @@
-"""Cases that an implementation of one of our protocols must pass, for those who write one."""
+"""Tests that an implementation of one of our interfaces must pass: subclass a suite in a test module of your own."""

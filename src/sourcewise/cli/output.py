@@ -1,0 +1,116 @@
+"""How commands print: tables that fit 80 columns, JSON, notes on stderr. The only place that knows Rich's consoles."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDTH = 80
+WIDEST = 110
+NOTHING = "–"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Text is printed as it is: a source called "[red]" is no markup. Piped output is 80 columns without colour."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    found = Console(file=stream, stderr=stderr, highlight=False, markup=False, emoji=False)
+    found.width = min(found.width, WIDEST) if found.is_terminal else WIDTH
+    return found
+
+
+def print_json(plain: Any) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+
+
+def note(text: str) -> None:
+    """A sentence for the reader that is no part of the result: on stderr."""
+    console(stderr=True).print(printable(text), style="dim")
+
+
+def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], texts: int = 1) -> Table:
+    """The first `texts` columns are texts to the left, the others numbers to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    heading = Text(title, style="bold") if title else None
+    found = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for k, name in enumerate(header):
+        if k < texts:
+            found.add_column(Text(name), overflow="fold")
+        else:
+            found.add_column(Text(name), justify="right", overflow="fold")
+    for row in rows:
+        found.add_row(*(Text(printable(str(cell))) for cell in row))
+    return found
+
+
+def show(*parts: object) -> None:
+    """Tables and texts on stdout, a blank line between them."""
+    from rich.text import Text
+
+    out = console()
+    for k, part in enumerate(parts):
+        if k:
+            out.print()
+        out.print(Text(printable(part)) if isinstance(part, str) else part)
+
+
+def printable(text: str) -> str:
+    """A user's text without what could steer a terminal; line breaks stay."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Significant digits; a dash where there is no number."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value != 0 and not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.{digits - 1}e}"
+    whole = max(0, math.floor(math.log10(abs(value))) + 1) if value else 1
+    return f"{value:,.{max(digits - max(whole, 1), 0) if abs(value) >= 1 else digits}f}"
+
+
+def money(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    whole = abs(value) >= 1000 or abs(value - round(value)) < 0.005
+    return f"{value:,.0f}" if whole else f"{value:,.2f}"
+
+
+def price(value: float | None) -> str:
+    """Of one row, as it was written."""
+    return NOTHING if value is None else f"{value:,.6g}"
+
+
+def probability(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def percent(value: float | None) -> str:
+    return NOTHING if value is None or not math.isfinite(value) else f"{value:.1%}"
+
+
+def interval(ends: Sequence[float | None]) -> str:
+    low, high = ends
+    left = "-∞" if low is None or low == -math.inf else number(low)
+    right = "∞" if high is None or high == math.inf else number(high)
+    return f"[{left}, {right}]"
+
+
+def mix(shares: dict[str, float] | Any) -> str:
+    """registry 37 % · survey 63 %, the largest first."""
+    named = sorted(dict(shares).items(), key=lambda item: -item[1])
+    return " · ".join(f"{name} {share:.0%}" for name, share in named if share >= 0.005) or NOTHING

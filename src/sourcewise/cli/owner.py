@@ -1,0 +1,85 @@
+"""`sourcewise summarize`: runs at a data owner's, and prints exactly what leaves the building."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sourcewise.cli.output import note
+from sourcewise.errors import DataError, SourcewiseError, StudyFileError
+
+FEW = 10
+"""Rows a sum; with fewer, sums tell nearly as much as the rows do."""
+
+
+def summarize(
+    study: Annotated[
+        Path, typer.Argument(metavar="ORDER", help="The order (`sourcewise ask --json`), or a study file.")
+    ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Whose rows these are.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The rows: .csv, .csv.gz or .parquet.")],
+    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Leave rows with missing values out.")] = False,
+    allow_rows: Annotated[
+        bool, typer.Option("--allow-rows", help="Print rows themselves where the study cannot do with sums.")
+    ] = False,
+) -> None:
+    """Compute at the owner's what a study needs of rows. What is printed is all that leaves: counts and sums.
+
+    Example: sourcewise summarize order.json registry rows.csv > registry.json
+    """
+    from sourcewise.statistics.rows import Rows
+    from sourcewise.statistics.summarize import summarize as compute
+
+    declared, centres = _read(study)
+    found = compute(declared, source, path, centres.get(source), missing="drop" if drop_missing else "error")
+    if isinstance(found, Rows):
+        if not allow_rows:
+            raise SourcewiseError(
+                f"the moments of source {source!r} cannot be computed from sums, so the rows themselves would leave: "
+                f"{found.n:,} values each of {', '.join(found.variables)}. If they may, add --allow-rows"
+            )
+        note(f"This prints {found.n:,} rows of {', '.join(found.variables)}: the rows themselves.")
+    else:
+        size = len(found.terms)
+        sums = f"{size * (size + 1) // 2} sums over {found.n:,} rows of {source}"
+        note(f"This prints a row count, a centre, and {sums}: averages of products of {', '.join(found.centre)}.")
+        if found.n < FEW * size:
+            note(f"Careful: sums over few rows can give rows away. Here there are {found.n:,} rows for {size} terms.")
+    sys.stdout.write(found.to_json() + "\n")
+
+
+def _read(path: Path) -> tuple[Any, dict[str, dict[str, float]]]:
+    """The study, and the centre of each source that has one, from an order or a study file."""
+    from sourcewise.spec.plain import study_from_plain
+    from sourcewise.studyfile.file import StudyFile
+
+    if path.suffix.lower() != ".json":
+        return StudyFile.read(path).study, {}
+    plain = read_json(path)
+    if not isinstance(plain, dict) or "study" not in plain or not isinstance(plain.get("order"), dict | None):
+        raise StudyFileError(f"{str(path)!r} is no order: `sourcewise ask --json` prints one")
+    order = plain.get("order") or {}
+    return study_from_plain(plain["study"]), order.get("centre") or {}
+
+
+def read_json(path: Path, most: int = 2**26) -> Any:
+    """A JSON file that may hold anything: bounded, without NaN, without a key that is given twice."""
+    import json
+
+    from sourcewise.statistics.wire import _refuse_constant, _unique
+
+    if path.is_dir():
+        raise DataError(f"{str(path)!r} is a directory; name a file in it")
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise DataError(f"{str(path)!r} is larger than {most >> 20} MB")
+    try:
+        return json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise DataError(f"{str(path)!r} is not JSON that can be read: it is nested too deeply") from None
+    except ValueError as error:
+        raise DataError(f"{str(path)!r} is not JSON: {error}") from None

@@ -1,0 +1,63 @@
+"""`sourcewise run`: a whole campaign whose sources answer by themselves, with a live view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sourcewise.cli.common import DEFAULT_STORE, JsonOption, StoreOption, StudyArgument, read_study
+from sourcewise.cli.output import note, print_json, show
+from sourcewise.cli.reading import look_lines
+
+if TYPE_CHECKING:
+    from sourcewise.records import CampaignRecord
+
+
+def run(
+    path: StudyArgument,
+    store: StoreOption = DEFAULT_STORE,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call it, if not what the file says.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report here: .html, .md, .json.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after so many rounds; run again to go on.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a campaign whose sources have data attached, to its end. Interrupted, the same command goes on.
+
+    Example: sourcewise run study.toml --report report.html
+    """
+    from sourcewise.cli.live import watching
+    from sourcewise.driver.run import run as drive
+
+    file = read_study(path)
+    with file.origin.placing_errors(), watching(quiet=json) as watch:
+        try:
+            record = drive(file, store, name=name, rounds=rounds, watch=watch)
+        except KeyboardInterrupt:
+            note("Interrupted. What was counted is kept: the same command goes on from here.")
+            raise
+    if report is not None:
+        from sourcewise.reporting.campaign import write_campaign
+
+        write_campaign(record, report)
+    if json:
+        from sourcewise.records import plain
+
+        print_json(plain(record))
+        return
+    show(*ending(record, report))
+
+
+def ending(record: CampaignRecord, report: Path | None) -> list[str]:
+    """What a finished run says."""
+    lines = [f"Campaign {record.name}: {record.state}. {record.reason}".rstrip()]
+    if record.current is not None:
+        lines.append(look_lines(record.current, record.target))
+    return [*lines, *record.advice, *([f"Report: {report}"] if report else [])]

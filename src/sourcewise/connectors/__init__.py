@@ -1,0 +1,1 @@
+"""Tables that answer orders by themselves: files, frames, databases and clusters, behind one small interface."""

@@ -1,0 +1,92 @@
+"""The suite that is shipped for connectors, on each of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import sourcewise as sw
+from sourcewise.testing.connectors import ConnectorSuite
+
+
+class Placed(ConnectorSuite):
+    """Connectors to files in a folder of their own for each test."""
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def place(self, name: str) -> Path:
+        """The same path for the same table would have the same time of change."""
+        return self.folder / name
+
+
+class TestParquet(Placed):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = self.place(f"{table.num_rows}.parquet")
+        if not path.exists():
+            pq.write_table(table, path, row_group_size=64)
+        return sw.connect({"path": path.name, **sampling}, base=self.folder)
+
+
+class TestArrow(Placed):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = self.place(f"{table.num_rows}.arrow")
+        if not path.exists():
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table, max_chunksize=100)
+        return sw.connect(path, **sampling)
+
+
+class TestCsv(Placed):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = self.place(f"{table.num_rows}.csv")
+        if not path.exists():
+            csv.write_csv(table, path)
+        return sw.connect(str(path), **sampling)
+
+
+class TestFolderOfCompressedCsv(Placed):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = self.place(str(table.num_rows))
+        if not path.exists():
+            path.mkdir()
+            (path / "_SUCCESS").touch()
+            for k, start in enumerate(range(0, table.num_rows, 300)):
+                with pa.CompressedOutputStream(str(path / f"part-{k}.csv.gz"), "gzip") as sink:
+                    csv.write_csv(table.slice(start, 300), sink)
+        return sw.connect({"kind": "csv", "path": str(path), **sampling})
+
+
+class TestDictOfArrays(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        data = {name: table.column(name).to_pylist() for name in table.column_names}
+        return sw.connect(data, **sampling)
+
+
+class TestPandas(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(table.to_pandas(), **sampling)
+
+
+class TestPandasArrow(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(table.to_pandas(types_mapper=pd.ArrowDtype), **sampling)
+
+
+class TestPolars(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        frame = pl.from_arrow(table)
+        return sw.connect(frame, **sampling)
+
+
+class TestPyArrow(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(table, **sampling)
