@@ -99,7 +99,10 @@ def _aim(
     if isinstance(policy, Fixed):
         return _Aim(policy.kappa(study), "The policy keeps a fixed ratio of rows.")
     if step.explores[0]:
-        return _Aim(equal, "Exploring: equally many rows of every source, until the best mix can be estimated.")
+        first = policy.exploring(study)
+        if (first == equal).all():
+            return _Aim(equal, "Exploring: equally many rows of every source, until the best mix can be estimated.")
+        return _Aim(first, "Exploring in the mix that the policy begins with, until the best one can be estimated.")
     trouble = "there is no estimate yet"
     if fit is not None:
         best = _allocated(study, fit, position, most_rows) if fit.converged and fit.target.identified else None

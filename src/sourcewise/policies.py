@@ -26,6 +26,7 @@ from sourcewise.errors import AllocationError
 from sourcewise.numerics.linalg import Array
 from sourcewise.spec.study import Study
 
+Mix = Literal["equal", "collect-all"] | Mapping[str, float]
 Aim = Literal["nearest", "variance"]
 Per = Literal["budget", "rows"]
 
@@ -88,7 +89,7 @@ class Round:
 class Fixed:
     """Keep one ratio of rows: "equal", "collect-all" (only sources with every variable), or shares by source."""
 
-    mix: Literal["equal", "collect-all"] | Mapping[str, float] = "equal"
+    mix: Mix = "equal"
 
     def __post_init__(self) -> None:
         if isinstance(self.mix, str):
@@ -128,14 +129,17 @@ class ETG:
     per="budget" (OMS-ETG-FB) makes rounds of equal money; per="rows" (OMS-ETG-FS) of equal numbers of rows, counted
     on the horizon budget / highest price, until the money is gone. With equal prices they are the same.
     aim="nearest" puts the mix as near to κ̂ as the round allows; "variance" takes the mix of smallest variance.
+    first: the mix of rows while it explores, as for `Fixed`; "equal" leaves out sources that compute no moment.
     """
 
     batch: float | Sequence[float] | Schedule = 0.1
     per: Per = "budget"
     aim: Aim = "nearest"
     ridge: float = RIDGE
+    first: Mix = "equal"
 
     def __post_init__(self) -> None:
+        Fixed(self.first)  # refuses what is no mix
         if not isinstance(self.batch, Schedule):
             object.__setattr__(self, "batch", _batch(self.batch))
             _marks(self.batch)
@@ -145,6 +149,13 @@ class ETG:
                 raise AllocationError(f"{option} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
         if not 0 <= _number("ridge", self.ridge) < math.inf:
             raise AllocationError(f"ridge must be a finite number, 0 or more, not {self.ridge!r}")
+
+    def exploring(self, study: Study) -> Array:
+        """Shares of rows (S,) while it explores."""
+        if self.first != "equal":
+            return Fixed(self.first).kappa(study)
+        useful = np.array([float(bool(study.moments_of(name))) for name in study.sources])
+        return np.asarray(useful / useful.sum())
 
     def marks(self, horizon: float) -> tuple[float, ...]:
         """Shares of the horizon, budget / highest price rows, at which rounds end."""
@@ -179,11 +190,11 @@ class ETG:
         return np.array([(*row, *[1.0] * (most - len(row))) for row in marks])[which].T
 
 
-def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE) -> ETG:
-    """Explore, then commit: spend the share `explore` of the budget equally, estimate once, spend the rest."""
+def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE, first: Mix = "equal") -> ETG:
+    """Explore, then commit: spend the share `explore` of the budget in the mix `first`, estimate once, spend the rest."""
     if not 0 < _number("the share to explore with", explore) < 1:
         raise AllocationError(f"the share of the budget to explore with must lie between 0 and 1, not {explore!r}")
-    return ETG((explore, 1.0), aim=aim, ridge=ridge)
+    return ETG((explore, 1.0), aim=aim, ridge=ridge, first=first)
 
 
 Policy = Fixed | ETG
@@ -237,19 +248,28 @@ def whole_round(policy: Policy, position: Position, step: Round, wanted: Array) 
     return np.where(affordable, counted, by_money)
 
 
-POLICY_KEYS = {"fixed": ("mix",), "etc": ("explore", "aim", "ridge"), "etg": ("batch", "per", "aim", "ridge")}
+POLICY_KEYS = {
+    "fixed": ("mix",),
+    "etc": ("explore", "aim", "ridge", "first"),
+    "etg": ("batch", "per", "aim", "ridge", "first"),
+}
 
 
 def policy_to_plain(policy: Policy) -> dict[str, Any]:
     """A policy as plain values, as TOML and JSON hold them."""
     if isinstance(policy, Fixed):
-        return {"kind": "fixed", "mix": policy.mix if isinstance(policy.mix, str) else dict(policy.mix)}
+        return {"kind": "fixed", "mix": _plain_mix(policy.mix)}
     batch: Any = policy.batch
     if isinstance(batch, Schedule):
         batch = {"factor": batch.factor, "exponent": batch.exponent}
     elif not isinstance(batch, float):
         batch = list(batch)
-    return {"kind": "etg", "batch": batch, "per": policy.per, "aim": policy.aim, "ridge": policy.ridge}
+    plain = {"kind": "etg", "batch": batch, "per": policy.per, "aim": policy.aim, "ridge": policy.ridge}
+    return plain if policy.first == "equal" else plain | {"first": _plain_mix(policy.first)}
+
+
+def _plain_mix(mix: Mix) -> str | dict[str, float]:
+    return mix if isinstance(mix, str) else dict(mix)
 
 
 def policy_from_plain(plain: object) -> Policy:

@@ -218,3 +218,22 @@ def test_a_policy_is_pure() -> None:
     first, again = policy.next_round(at), policy.next_round(at)
     assert first.money.tobytes() == again.money.tobytes()
     assert at.rows[:, 0].tolist() == [3, 4]
+
+
+def test_exploration_may_begin_with_another_mix() -> None:
+    study = sw.Study(
+        ["x*(y - b*x)"],
+        "b",
+        {"cheap": sw.Source("x y"), "full": sw.Source("x y z", cost=2.0)},
+    )
+    assert sw.ETG(0.2, first="collect-all").exploring(study).tolist() == [0.0, 1.0]
+    assert sw.ETC(0.2, first={"cheap": 3.0, "full": 1.0}).exploring(study).tolist() == [0.75, 0.25]
+    order = sw.next_order(study, sw.ETG(0.2, first="collect-all"), budget=100, rows={})
+    assert order is not None
+    assert order.rows == {"cheap": 0, "full": 10}
+    assert "mix that the policy begins with" in order.reason
+
+
+def test_what_is_no_mix_is_refused() -> None:
+    with pytest.raises(sw.AllocationError, match="collect-all"):
+        sw.ETG(0.2, first="most")  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ def _dask(address: str) -> Executor:
     except ImportError:
         raise SimulationError("--dask needs the package distributed: pip install 'sourcewise[dask]'") from None
     try:
-        pool: Executor = Client(address, timeout="10s").get_executor()
+        pool: Executor = Client(address, timeout="10s").get_executor()  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise SimulationError(f"no Dask scheduler answers at {address!r}: {error}") from None
     return pool

@@ -130,7 +130,7 @@ class Block:
         kappa, wanted = last.copy(), np.empty_like(last)
         explore = np.flatnonzero(step.explores)
         if explore.size:
-            kappa[:, explore] = self._even(len(explore))
+            kappa[:, explore] = policy.exploring(self.study)[:, None]
             there, now = _narrow(place, explore), _narrow_round(step, explore)
             wanted[:, explore] = desired_rows(policy, there, now, kappa[:, explore])
         greedy = np.flatnonzero(~step.explores)

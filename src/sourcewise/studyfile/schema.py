@@ -78,9 +78,11 @@ def _policy() -> Schema:
             _table(schedule, ("factor", "exponent")),
         ],
     }
-    etg = {"kind": {"const": "etg"}, "batch": batch, "per": {"enum": ["budget", "rows"]}, "aim": aim, "ridge": ridge}
-    etc = {"kind": {"const": "etc"}, "explore": {**share, "exclusiveMaximum": 1}, "aim": aim, "ridge": ridge}
-    fixed = {"kind": {"const": "fixed"}, "mix": {"oneOf": [{"enum": ["equal", "collect-all"]}, shares]}}
+    mix: Schema = {"oneOf": [{"enum": ["equal", "collect-all"]}, shares]}
+    both = {"aim": aim, "ridge": ridge, "first": {"description": "The mix of rows while it explores.", **mix}}
+    etg = {"kind": {"const": "etg"}, "batch": batch, "per": {"enum": ["budget", "rows"]}, **both}
+    etc = {"kind": {"const": "etc"}, "explore": {**share, "exclusiveMaximum": 1}, **both}
+    fixed = {"kind": {"const": "fixed"}, "mix": mix}
     return {
         "description": "How to spend: explore then greedy (etg), explore then commit (etc), or a fixed mix of rows.",
         "oneOf": [_table(properties, ("kind",)) for properties in (etg, etc, fixed)],
