@@ -191,7 +191,7 @@ class ETG:
 
 
 def ETC(explore: float = 0.2, *, aim: Aim = "nearest", ridge: float = RIDGE, first: Mix = "equal") -> ETG:
-    """Explore, then commit: spend the share `explore` of the budget in the mix `first`, estimate once, spend the rest."""
+    """Explore, then commit: spend the share `explore` in the mix `first`, estimate once, spend the rest."""
     if not 0 < _number("the share to explore with", explore) < 1:
         raise AllocationError(f"the share of the budget to explore with must lie between 0 and 1, not {explore!r}")
     return ETG((explore, 1.0), aim=aim, ridge=ridge, first=first)

@@ -177,6 +177,6 @@ def check_version(source: str, expected: str | None, now: str) -> None:
     if expected is not None and expected != now:
         raise ConnectorError(
             f"the table of source {source!r} has changed since rows were taken from it (from {expected} to "
-            f"{now}), so the next rows could be ones already used. Restore it, or leave what was taken out of a new table and "
-            f"connect that one; if its rows are the same as before, declare so with version = …"
+            f"{now}), so the next rows could be ones already used. Restore it, or leave what was taken out of a new "
+            f"table and connect that one; if its rows are the same as before, declare so with version = …"
         )

@@ -92,8 +92,8 @@ def _intro(found: Findings) -> str:
     return (
         f"{found.main.runs:,} runs of every policy at every budget. All policies and budgets of a run read the same "
         f"rows, and no run is left out. Policies without a further word estimate as the paper does, from moments "
-        f"pooled over all rows; those called “stacked” keep the moments of the sources apart. Regret is measured against "
-        f"an oracle that keeps to the best mix for pooled estimates at the true parameters."
+        f"pooled over all rows; those called “stacked” keep the moments of the sources apart. Regret is measured "
+        f"against an oracle that keeps to the best mix for pooled estimates at the true parameters."
     )
 
 

@@ -29,7 +29,7 @@ from sourcewise.statistics.summarize import summarize
 ROWS = 1000
 HOSTILE = "x\"; DROP TABLE people; --'`\\"
 EXACT = 1e-10
-"""Agreement of sums, beside √(Σφ_j² Σφ_k²): engines add in other orders, and a few thousand roundings are far smaller."""
+"""Agreement of sums, beside √(Σφ_j² Σφ_k²): engines add in other orders; a few thousand roundings are far smaller."""
 
 SOURCE = Source("id x z flag whole money gap label")
 LINEAR = Study(["z*(x - a*z)", "flag*(whole - b)", "money - c"], "a", {"people": SOURCE})
@@ -67,7 +67,7 @@ class ConnectorSuite:
     """Subclass it, say how to connect, and let pytest run the tests."""
 
     def connector(self, table: Any, **sampling: Any) -> Connector:
-        """A connector to a place that holds the rows of this PyArrow table in this order. The key to order by is "id"."""
+        """A connector to a place that holds this PyArrow table's rows in this order. The key to order by is "id"."""
         raise NotImplementedError
 
     arrival = True
@@ -221,10 +221,11 @@ def refused(call: Callable[[], object], kind: type[SourcewiseError], *parts: str
     try:
         call()
     except kind as error:
-        assert all(part in str(error) for part in parts), str(error)
-        assert "secret" not in str(error)
+        said = str(error)
     else:
         raise AssertionError(f"{kind.__name__} was expected")
+    assert all(part in said for part in parts), said
+    assert "secret" not in said
 
 
 def summed(study: Study, data: object, centre: Mapping[str, float]) -> Statistics:
