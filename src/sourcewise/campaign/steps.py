@@ -91,7 +91,10 @@ def _why_over(seen: Seen) -> str:
     )
     if gone:
         return f"no source has rows left to give; {max(left, 0.0):g} of the budget is left"
-    return f"the budget is spent: what is left, {max(left, 0.0):g}, buys no row"
+    least = min(source.cost for name, source in seen.terms.study.sources.items() if name not in seen.terms.retired)
+    if left < least * 1e-6:
+        return "the budget is spent"
+    return f"the budget is spent: what is left, {left:g}, buys no row"
 
 
 def first_tightest(seen: Seen, found: Fit) -> float | None:

@@ -27,13 +27,15 @@ PANELS = {
         *(campaigns.amend, campaigns.stop, owner.summarize),
     ),
     "A campaign by itself": (running.run, demo.example),
+    "What came of it": (
+        *(reading.status, reading.estimate, reading.report, reading.history),
+        *(moving.export, moving.import_),
+    ),
     "Research": (reproduce.reproduce,),
-    "What came of it": (reading.status, reading.estimate, reading.report, reading.history, moving.export),
 }
 for panel, commands in PANELS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
-app.command("import", rich_help_panel="What came of it")(moving.import_)
+        app.command(command.__name__.rstrip("_"), rich_help_panel=panel)(command)
 
 
 def _print_version(wanted: bool) -> None:

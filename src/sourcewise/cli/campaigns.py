@@ -15,18 +15,21 @@ from sourcewise.cli.common import (
     SourceArgument,
     StoreOption,
     StudyArgument,
+    in_words_of_the_command_line,
     numbers,
     open_campaign,
     pairs,
     read_study,
 )
-from sourcewise.cli.output import money, price, print_json, show, table
-from sourcewise.errors import CampaignError, StudyFileError
+from sourcewise.cli.output import counted, money, note, price, print_json, show, table
+from sourcewise.cli.reading import standing, words
+from sourcewise.errors import AllocationError, CampaignError, StudyFileError
 
 if TYPE_CHECKING:
     from sourcewise.campaign.campaign import Campaign
     from sourcewise.records import Order
     from sourcewise.spec.study import Source
+    from sourcewise.studyfile.file import StudyFile
 
 OVER = 3
 """Exit code of `ask` and `run` when there is nothing left to ask for."""
@@ -43,16 +46,33 @@ def create(
     ] = None,
     keep_rows: Annotated[bool, typer.Option("--keep-rows", help="Keep rows too, not only their statistics.")] = False,
     author: AuthorOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Start a campaign from a study file. Its store is made if there is none.
 
     Example: sourcewise create study.toml
     """
     from sourcewise.driver.start import create_campaign
+    from sourcewise.records import plain
 
     file = read_study(path)
     with create_campaign(file, store, budget=budget, name=name, keep_rows=keep_rows, author=author) as campaign:
-        show(f"Campaign {campaign.name!r} is in {store}. Next: sourcewise ask")
+        _mind_the_first_round(file, campaign)
+        if json:
+            print_json(plain(campaign.status()))
+        else:
+            show(f"Campaign {campaign.name!r} is in {store}. Next: sourcewise ask")
+
+
+def _mind_the_first_round(file: StudyFile, campaign: Campaign) -> None:
+    """A first round that cannot be estimated from is said at once, though rows that were had before may mend it."""
+    from sourcewise.orders import next_order
+
+    budget, rows = campaign.status().money.budget, dict.fromkeys(campaign.study.sources, 0)
+    try:
+        next_order(campaign.study, file.policy, budget=budget, rows=rows)
+    except AllocationError as error:
+        note(f"Careful: {error} Amend the budget or the policy, or tell rows that you have, before `sourcewise ask`.")
 
 
 def ask(
@@ -74,7 +94,7 @@ def ask(
             study = _plain_study(campaign)
             print_json({"campaign": campaign.name, "order": plain(order), "state": status.state, "study": study})
         elif order is None:
-            show(f"Nothing to ask for: {status.reason}")
+            show(f"There is nothing to ask for. {standing(status.state, status.reason)}")
         else:
             received = {source.name: source.received for source in status.sources}
             _show_order(order, received)
@@ -124,19 +144,20 @@ def tell(
     from sourcewise.records import plain
 
     with open_campaign(store, name, author) as campaign:
-        batch = campaign.tell(source, path, key, cost=cost, missing="drop" if drop_missing else "error")
+        with in_words_of_the_command_line():
+            batch = campaign.tell(source, path, key, cost=cost, missing="drop" if drop_missing else "error")
         status = campaign.status()
     if json:
         print_json(plain(batch) | {"repeated": batch.repeated})
         return
     if batch.repeated:
-        show(f"Known already: these {batch.rows:,} rows of {source} were counted before, and are not counted again.")
+        show(f"Known already: {counted(batch.rows)} of {source}, counted before and not counted again.")
         return
     dropped = f" ({batch.dropped:,} with missing values left out)" if batch.dropped else ""
     waiting = {s.name: s.ordered - s.received for s in status.sources if s.ordered > s.received}
     listed = ", ".join(f"{n:,} of {name}" for name, n in waiting.items())
     show(
-        f"Counted {batch.rows:,} rows of {source}{dropped}, for {money(batch.cost)}; {batch.so_far:,} so far.\n"
+        f"Counted {counted(batch.rows)} of {source}{dropped}, for {money(batch.cost)}; {batch.so_far:,} so far.\n"
         + (f"The order still waits for {listed}." if listed else "No order is open. Next: sourcewise ask")
     )
 
@@ -146,13 +167,19 @@ def close(
     name: CampaignOption = None,
     reason: ReasonOption = "",
     author: AuthorOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Wait no longer for the open order; the next one is computed from what came.
 
     Example: sourcewise close --reason "the survey ended early"
     """
+    from sourcewise.records import plain
+
     with open_campaign(store, name, author) as campaign:
         order = campaign.close_order(reason)
+    if json:
+        print_json(plain(order))
+        return
     show(f"Order {order.round} is closed. Next: sourcewise ask")
 
 
@@ -193,7 +220,7 @@ def amend(
     if json:
         print_json(plain(amendment))
         return
-    rows = [(term, _term(before), _term(after)) for term, (before, after) in amendment.changes.items()]
+    rows = [(term, words(before), words(after)) for term, (before, after) in amendment.changes.items()]
     show(table("Amended", ("Term", "Was", "Is now"), rows, texts=3))
 
 
@@ -222,25 +249,24 @@ def _policy(text: str) -> Any:
         raise CampaignError(f"the policy {text!r} cannot be read: {error}") from None
 
 
-def _term(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {item}" for key, item in value.items())
-    return str(value)
-
-
 def stop(
     store: StoreOption = DEFAULT_STORE,
     name: CampaignOption = None,
     reason: ReasonOption = "",
     author: AuthorOption = None,
+    json: JsonOption = False,
 ) -> None:
     """End a campaign for good. Rows on their way may still be told; nothing more is asked for.
 
     Example: sourcewise stop --reason "the question was settled"
     """
+    from sourcewise.records import plain
+
     with open_campaign(store, name, author) as campaign:
         campaign.stop(reason)
-        spent = campaign.status().money
+        status = campaign.status()
+    if json:
+        print_json(plain(status))
+        return
+    spent = status.money
     show(f"Campaign {campaign.name!r} is stopped, with {money(spent.spent)} of {money(spent.budget)} spent.")

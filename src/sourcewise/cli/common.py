@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sourcewise.errors import SourcewiseError
+from sourcewise.errors import DataError, SourcewiseError
 
 if TYPE_CHECKING:
     from sourcewise.campaign.campaign import Campaign
@@ -58,6 +59,15 @@ def open_campaign(store: str, name: str | None, author: str | None = None) -> Ca
     return Campaign.open(store, name, author=author)
 
 
+@contextmanager
+def in_words_of_the_command_line() -> Iterator[None]:
+    """Advice that names an argument of a Python call names the option instead."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error).replace('missing="drop"', "--drop-missing")) from None
+
+
 def read_study(path: Path) -> StudyFile:
     from sourcewise.studyfile.file import StudyFile
 
@@ -70,7 +80,7 @@ def pairs(given: Iterable[str], option: str) -> dict[str, str]:
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or not name or not value:
-            raise typer.BadParameter(f"write NAME=VALUE, such as {option} survey=2.5, not {text!r}")
+            raise typer.BadParameter(f"write {option} SOURCE=VALUE, not {option} {text!r}")
         if name in found:
             raise typer.BadParameter(f"{option} names {name!r} twice")
         found[name] = value

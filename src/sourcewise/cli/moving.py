@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sourcewise.cli.common import DEFAULT_STORE, AuthorOption, CampaignOption, StoreOption, open_campaign, write_text
-from sourcewise.cli.output import show
+from sourcewise.cli.common import (
+    DEFAULT_STORE,
+    AuthorOption,
+    CampaignOption,
+    JsonOption,
+    StoreOption,
+    open_campaign,
+    write_text,
+)
+from sourcewise.cli.output import print_json, show, wrote
 from sourcewise.errors import SourcewiseError
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ def export(
     store: StoreOption = DEFAULT_STORE,
     name: CampaignOption = None,
     what: Annotated[str, typer.Option("--table", metavar="TABLE", help="Of a CSV file: orders or batches.")] = "orders",
+    json: JsonOption = False,
 ) -> None:
     """Write a campaign into one file: as JSON to go on elsewhere or to keep, as CSV for a spreadsheet.
 
@@ -47,7 +56,7 @@ def export(
         else:
             record = campaign.record()
             write_text(path, to_csv(*(_orders(record) if what == "orders" else _batches(record))))
-    show(f"Wrote {path}")
+    wrote(path, json)
 
 
 def import_(
@@ -55,14 +64,21 @@ def import_(
     store: StoreOption = DEFAULT_STORE,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, if not as before.")] = None,
     author: AuthorOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Take a campaign from a file into a store; it goes on where it was.
 
     Example: sourcewise import campaign.json --store postgresql://team@server/studies
     """
     from sourcewise.campaign.transfer import import_campaign
+    from sourcewise.records import plain
 
+    if not path.exists():
+        raise SourcewiseError(f"there is no file {str(path)!r}; `sourcewise export` writes one")
     with import_campaign(store, path, name, author=author) as campaign:
+        if json:
+            print_json(plain(campaign.status()))
+            return
         show(f"Campaign {campaign.name!r} is in {store}. Next: sourcewise status")
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 WIDTH = 80
 WIDEST = 110
 NOTHING = "–"
+LONGEST = 1e15
+"""An amount of money that is written out."""
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -30,6 +32,14 @@ def console(*, stderr: bool = False) -> Console:
 def print_json(plain: Any) -> None:
     """One JSON document on stdout."""
     sys.stdout.write(json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+
+
+def wrote(path: object, json: bool, then: str = "") -> None:
+    """Say which file a command wrote."""
+    if json:
+        print_json({"wrote": str(path)})
+    else:
+        show(f"Wrote {path}{then}")
 
 
 def note(text: str) -> None:
@@ -67,7 +77,8 @@ def show(*parts: object) -> None:
 
 
 def printable(text: str) -> str:
-    """A user's text without what could steer a terminal; line breaks stay."""
+    """A user's text without what could steer a terminal; line breaks stay, tabs become spaces."""
+    text = text.expandtabs(4)
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -77,13 +88,16 @@ def number(value: float | None, digits: int = 4) -> str:
         return NOTHING
     if value != 0 and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.{digits - 1}e}"
-    whole = max(0, math.floor(math.log10(abs(value))) + 1) if value else 1
-    return f"{value:,.{max(digits - max(whole, 1), 0) if abs(value) >= 1 else digits}f}"
+    size = round(abs(value), digits)
+    whole = math.floor(math.log10(size)) + 1 if size >= 1 else 0
+    return f"{value:,.{max(digits - whole, 0)}f}"
 
 
 def money(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
+    if abs(value) >= LONGEST:
+        return f"{value:.4g}"
     whole = abs(value) >= 1000 or abs(value - round(value)) < 0.005
     return f"{value:,.0f}" if whole else f"{value:,.2f}"
 
@@ -93,6 +107,10 @@ def price(value: float | None) -> str:
     return NOTHING if value is None else f"{value:,.6g}"
 
 
+def counted(rows: int) -> str:
+    return f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
+
+
 def probability(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
@@ -100,7 +118,9 @@ def probability(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    return NOTHING if value is None or not math.isfinite(value) else f"{value:.1%}"
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{value if abs(value) >= 0.0005 else 0.0:.1%}"  # never "-0.0%"
 
 
 def interval(ends: Sequence[float | None]) -> str:

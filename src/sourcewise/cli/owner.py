@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sourcewise.cli.output import note
+from sourcewise.cli.common import in_words_of_the_command_line
+from sourcewise.cli.output import counted, note
 from sourcewise.errors import DataError, SourcewiseError, StudyFileError
 
 FEW = 10
@@ -34,20 +35,21 @@ def summarize(
     from sourcewise.statistics.summarize import summarize as compute
 
     declared, centres = _read(study)
-    found = compute(declared, source, path, centres.get(source), missing="drop" if drop_missing else "error")
+    with in_words_of_the_command_line():
+        found = compute(declared, source, path, centres.get(source), missing="drop" if drop_missing else "error")
     if isinstance(found, Rows):
         if not allow_rows:
             raise SourcewiseError(
                 f"the moments of source {source!r} cannot be computed from sums, so the rows themselves would leave: "
                 f"{found.n:,} values each of {', '.join(found.variables)}. If they may, add --allow-rows"
             )
-        note(f"This prints {found.n:,} rows of {', '.join(found.variables)}: the rows themselves.")
+        note(f"This prints {counted(found.n)} of {', '.join(found.variables)}: the rows themselves.")
     else:
         size = len(found.terms)
-        sums = f"{size * (size + 1) // 2} sums over {found.n:,} rows of {source}"
+        sums = f"{size * (size + 1) // 2} sums over {counted(found.n)} of {source}"
         note(f"This prints a row count, a centre, and {sums}: averages of products of {', '.join(found.centre)}.")
         if found.n < FEW * size:
-            note(f"Careful: sums over few rows can give rows away. Here there are {found.n:,} rows for {size} terms.")
+            note(f"Careful: sums over few rows can give rows away. Here: {counted(found.n)} for {size} terms.")
     sys.stdout.write(found.to_json() + "\n")
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sourcewise.cli.common import DEFAULT_STORE, CampaignOption, JsonOption, StoreOption, open_campaign
-from sourcewise.cli.output import NOTHING, interval, mix, money, number, price, print_json, probability, show, table
+from sourcewise.cli.output import (
+    NOTHING,
+    counted,
+    interval,
+    mix,
+    money,
+    number,
+    price,
+    print_json,
+    probability,
+    show,
+    table,
+    wrote,
+)
 
 if TYPE_CHECKING:
     from sourcewise.records import Event, Look, Money, Status
@@ -48,7 +60,16 @@ def _status_parts(found: Status) -> list[object]:
     parts: list[object] = [head, table("", header, rows)]
     if found.look is not None:
         parts.append(look_lines(found.look, found.target))
-    return [*parts, *([found.reason] if found.reason else [])]
+    return [*parts, standing(found.state, found.reason)]
+
+
+def standing(state: str, reason: str) -> str:
+    """Whether a campaign goes on, and what comes next."""
+    if state == "ready":
+        return "Next: sourcewise ask"
+    if state == "collecting":
+        return "Rows are awaited. Hand them in with: sourcewise tell SOURCE FILE"
+    return f"{state.capitalize()}: {reason}"
 
 
 def cash_line(cash: Money) -> str:
@@ -72,10 +93,16 @@ def look_lines(look: Look, target: str) -> str:
     return "\n".join(lines)
 
 
+def _level(value: float) -> float:
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"a level lies between 0 and 1, and {value:g} does not")
+    return value
+
+
 def estimate(
     store: StoreOption = DEFAULT_STORE,
     name: CampaignOption = None,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Level of the intervals, such as 0.9.", callback=_level)] = 0.95,
     json: JsonOption = False,
 ) -> None:
     """Estimate from all rows so far: the target, every parameter, and whether the sources agree.
@@ -84,7 +111,6 @@ def estimate(
     """
     with open_campaign(store, name) as campaign:
         found = campaign.estimate()
-    found.target.interval(level)  # refuses a level that is none
     if json:
         print_json(found.to_dict())
         return
@@ -105,9 +131,11 @@ def _estimate_parts(found: Fit, level: float) -> list[object]:
         if test.df
         else "none, exactly identified"
     )
+    target = found.target
+    value = f" = {number(target.value)} (s.e. {number(target.stderr)})" if target.identified else " is not identified"
     head = (
-        f"Target {found.target.name} = {number(found.target.value)} (s.e. {number(found.target.stderr)})\n"
-        f"{sum(found.rows.values()):,} rows for {money(found.cost)} at the prices of now; {found.status}\n"
+        f"Target {target.name}{value}\n"
+        f"{counted(sum(found.rows.values()))} for {money(found.cost)} at the prices of now; {found.status}\n"
         f"Do the sources agree? {agree}"
     )
     header = ("", "Estimate", "s.e.", f"{100 * level:g} % interval", "p of 0")
@@ -127,6 +155,7 @@ def report(
     ),
     store: StoreOption = DEFAULT_STORE,
     name: CampaignOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Write the report: one file with the question, the money, the estimate and every order with its reason.
 
@@ -135,8 +164,8 @@ def report(
     from sourcewise.reporting.campaign import write_campaign
 
     with open_campaign(store, name) as campaign:
-        write_campaign(campaign.record(), path)
-    show(f"Wrote {path}")
+        written = write_campaign(campaign.record(), path)
+    wrote(written, json)
 
 
 def history(
@@ -174,7 +203,17 @@ def describe(event: Event) -> str:
             batch = body["batch"]
             return f"{batch['rows']:,} {batch['source']} for {money(batch['cost'])}"
         case "amended":
-            return ", ".join(f"{term}: {was} → {now}" for term, (was, now) in body["changes"].items())
+            changes = ", ".join(f"{term}: {words(was)} → {words(now)}" for term, (was, now) in body["changes"].items())
+            return f"{changes} ({body['reason']})" if body.get("reason") else changes
         case "created":
             return f"target {body['terms']['study']['target']}" if "terms" in body else ""
-    return str(body.get("reason") or json_text.dumps(body, ensure_ascii=False))[:200]
+    return str(body.get("reason") or "")[:200]
+
+
+def words(value: object) -> str:
+    """A term of a campaign, before or after a change."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {words(item)}" for key, item in value.items())
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -9,7 +9,7 @@ import typer
 
 from sourcewise.cli.common import DEFAULT_STORE, JsonOption, StoreOption, StudyArgument, read_study
 from sourcewise.cli.output import note, print_json, show
-from sourcewise.cli.reading import look_lines
+from sourcewise.cli.reading import look_lines, standing
 
 if TYPE_CHECKING:
     from sourcewise.records import CampaignRecord
@@ -25,7 +25,7 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Write the report here: .html, .md, .json.")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="Stop after so many rounds; run again to go on.")
+        int | None, typer.Option(metavar="N", min=1, help="Stop after so many rounds; run again to go on.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -35,7 +35,11 @@ def run(
     """
     from sourcewise.cli.live import watching
     from sourcewise.driver.run import run as drive
+    from sourcewise.reporting.campaign import write_campaign
+    from sourcewise.reporting.write import check_place
 
+    if report is not None:
+        check_place(report)
     file = read_study(path)
     with file.origin.placing_errors(), watching(quiet=json) as watch:
         try:
@@ -44,8 +48,6 @@ def run(
             note("Interrupted. What was counted is kept: the same command goes on from here.")
             raise
     if report is not None:
-        from sourcewise.reporting.campaign import write_campaign
-
         write_campaign(record, report)
     if json:
         from sourcewise.records import plain
@@ -57,7 +59,7 @@ def run(
 
 def ending(record: CampaignRecord, report: Path | None) -> list[str]:
     """What a finished run says."""
-    lines = [f"Campaign {record.name}: {record.state}. {record.reason}".rstrip()]
+    lines = [f"Campaign {record.name}. {standing(record.state, record.reason)}"]
     if record.current is not None:
         lines.append(look_lines(record.current, record.target))
     return [*lines, *record.advice, *([f"Report: {report}"] if report else [])]

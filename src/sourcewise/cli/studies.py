@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sourcewise.cli.common import JsonOption, read_study, write_text
-from sourcewise.cli.output import money, price, print_json, show, table
+from sourcewise.cli.output import money, price, print_json, show, table, wrote
 from sourcewise.errors import AllocationError, SourcewiseError, StudyFileError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def new(
     ] = None,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("study.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Write a commented study file to start from. Without a recipe: list them.
 
@@ -37,6 +38,9 @@ def new(
     from sourcewise.studyfile.recipes import RECIPES
     from sourcewise.studyfile.recipes import recipe as text_of
 
+    if recipe is None and json:
+        print_json(RECIPES)
+        return
     if recipe is None:
         show(table("Recipes", ("Recipe", "What it is for"), RECIPES.items(), texts=2))
         return
@@ -46,7 +50,7 @@ def new(
     if path.exists() and not force:
         raise StudyFileError(f"{str(path)!r} is there already; name another file, or replace it with --force")
     write_text(path, text)
-    show(f"Wrote {path}. Edit it, then: sourcewise check {path}")
+    wrote(path, json, f". Edit it, then: sourcewise check {path}")
 
 
 def check(

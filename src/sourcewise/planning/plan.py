@@ -21,8 +21,8 @@ from sourcewise.spec.study import Study
 
 BEST, EQUAL = "best mix", "equal rows"
 HALVINGS = 80
-FARTHEST = 2.0**50
-"""The largest budget that is looked at where sources can run out."""
+FARTHEST = 2.0**63
+"""The largest budget that is planned with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,12 @@ def plan(
         assert stderr is not None
         budget = _needed(study, objective, positive("a standard error", stderr), BEST)
         if not math.isfinite(budget):
-            raise AllocationError(f"no budget reaches a standard error of {stderr:g}: the sources have too few rows")
+            why = ": the sources have too few rows" if _capped(study) else ""
+            raise AllocationError(f"no budget reaches a standard error of {stderr:g}{why}")
     money = positive("a budget", budget)
+    if not 1 / FARTHEST <= money <= FARTHEST:
+        asked = "" if stderr is None else f", which a standard error of {stderr:g} takes,"
+        raise AllocationError(f"a budget of {money:g}{asked} is out of reach: it must lie between 1e-18 and 9e18")
     best, variance = _spend(study, objective, money, BEST)
     if not math.isfinite(variance):
         raise AllocationError(f"no mix of the sources identifies the target {study.target!r} within this budget")
@@ -187,7 +191,8 @@ def _needed(study: Study, objective: Objective, stderr: float, way: str) -> floa
 
     limit = _limit(study)
     if not math.isfinite(limit) and not _capped(study):
-        return reached(1.0) ** 2 / stderr**2
+        ratio = reached(1.0) / stderr
+        return ratio * ratio
     high = min(limit, FARTHEST)
     if not reached(high) <= stderr * (1 + 1e-9):
         return math.inf

@@ -10,20 +10,30 @@ from sourcewise.reporting.document import Document, Figure
 from sourcewise.reporting.page import to_html
 from sourcewise.reporting.plaintext import to_json, to_markdown
 
+KINDS = (".html", ".htm", ".md", ".json")
+
 
 def write(document: Document, path: str | Path) -> Path:
     """Writes the report. Markdown cannot hold figures: they are saved beside it as SVG, and linked."""
     place = Path(path)
-    kind = place.suffix.lower()
-    if kind in {".html", ".htm"}:
-        text = to_html(document)
+    kind = check_place(place)
+    if kind == ".json":
+        text = to_json(document)
     elif kind == ".md":
         text = to_markdown(document, _figures_beside(document, place))
-    elif kind == ".json":
-        text = to_json(document)
     else:
-        raise ReportError(f"a report is written as .html, .md or .json, which {str(path)!r} is not")
+        text = to_html(document)
     return write_text(text, place)
+
+
+def check_place(place: Path) -> str:
+    """The suffix of a report that can be written there; refuses before any work is done for it."""
+    kind = place.suffix.lower()
+    if kind not in KINDS:
+        raise ReportError(f"a report is written as .html, .md or .json, which {str(place)!r} is not")
+    if not place.parent.is_dir():
+        raise ReportError(f"the report cannot be written to {str(place)!r}: its directory does not exist")
+    return kind
 
 
 def write_text(text: str, place: Path) -> Path:

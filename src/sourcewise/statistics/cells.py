@@ -82,7 +82,7 @@ def check_names(names: Sequence[Any], columns: Sequence[str]) -> None:
     if lacking:
         close = difflib.get_close_matches(lacking[0], [str(name) for name in names], n=1)
         hint = f" Did you mean {close[0]!r} instead of {lacking[0]!r}?" if close else ""
-        shown = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
+        shown = ", ".join(map(reprlib.repr, names[:20])) + (", ..." if len(names) > 20 else "")
         wanted = ", ".join(repr(name) for name in lacking)
         raise DataError(f"there is no column {wanted}; the columns are {shown or 'none'}.{hint}")
 
