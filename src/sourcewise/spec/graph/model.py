@@ -141,11 +141,12 @@ def assemble(
 ) -> Graph:
     """The graph of what was written, with names for whatever got none. A coefficient fixed at 0 is no edge."""
     latent, variances, intercepts = frozenset(latent), dict(variances or {}), dict(intercepts or {})
-    links = [_in_order(link) for link in links]
+    links = list(links)
     every = tuple(dict.fromkeys([*nodes, *(name for link in links for name in link[:2])]))
     _check_size(every, links)
     for name in every:
         _check_name(name, "a variable")
+    links = [_in_order(link) for link in links]
     kept = [link for link in links if link.coefficient != 0.0]
     said = [*(link.coefficient for link in links), *variances.values(), *intercepts.values()]
     usual = default_names(every, kept, [name for name in said if isinstance(name, str)])
