@@ -77,7 +77,7 @@ def test_more_replications_and_larger_budgets_leave_the_others_as_they_were() ->
 
     def played(runs: int, *budgets: float) -> list[float]:
         job = Job(world, limited, tuple(games_of({"etg": sw.ETG(0.25)}, budgets)), 1, False)
-        return carry_out(job, runs).outcomes["etg"].estimate[0].tolist()
+        return [float(value) for value in carry_out(job, runs).outcomes["etg"].estimate[0]]
 
     few = played(5, 60.0)
     assert played(GROUP + 3, 60.0, 2.0 * PIECE)[:5] == few
