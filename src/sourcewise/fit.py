@@ -5,24 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
 from sourcewise.errors import DataError, EstimationError
 from sourcewise.estimation.blocks import Blocks, Stacking
-from sourcewise.estimation.gmm import Scheme, Settings, estimate
+from sourcewise.estimation.gmm import EFFICIENT, RIDGED, Scheme, Settings, estimate
 from sourcewise.estimation.weights import WeightMatrix, fixed_weight
 from sourcewise.inference import Covariance, infer
 from sourcewise.moments.base import Errors
 from sourcewise.moments.compiled import CompiledStudy, compile_study
 from sourcewise.numerics.linalg import Array
 from sourcewise.results import Fit
-from sourcewise.spec.study import Study
+from sourcewise.spec.study import WEIGHTS, Study
 from sourcewise.statistics.frames import Missing
 from sourcewise.statistics.summarize import evidence_of
-
-Weights = Literal["two-step", "identity", "iterated", "cue"]
 
 
 def fit(
@@ -30,7 +28,7 @@ def fit(
     data: Mapping[str, object],
     *,
     stacking: Stacking = "stacked",
-    weights: Weights | WeightMatrix = "two-step",
+    weights: str | WeightMatrix | None = None,
     ridge: float = 0.0,
     first_weight: WeightMatrix | None = None,
     centred: bool = False,
@@ -45,7 +43,8 @@ def fit(
 
     stacking: "stacked" gives every source its own copy of each moment; "pooled" averages a moment over all rows.
     weights: "two-step" (efficient, computed at a first estimate), "iterated", "cue" (continuously updated),
-        "identity", or a matrix (for stacked sources one a source, by name) that is used as it is.
+        "identity", or a matrix (for stacked sources one a source, by name) that is used as it is; by default what the
+        study says, which is "two-step" unless it was given others.
     ridge: adds this number to the diagonal of the moments' variance before it is inverted.
     first_weight: weight of the first step; the identity by default.
     centred: take the moments' variance about their sample means.
@@ -57,6 +56,7 @@ def fit(
     """
     if not isinstance(study, Study):
         raise EstimationError(f"fit needs a Study(...) first, not {type(study).__name__}")
+    weights = study.weights if weights is None else weights
     _check_choices(stacking=stacking, errors=errors, covariance=covariance)
     _check_numbers(ridge, centred, max_iterations, seed)
     _check_combination(weights, ridge, first_weight, centred, errors, covariance)
@@ -64,13 +64,13 @@ def fit(
     gathered = _gather(study, compiled, data, missing)
     evidence = {name: part for name, (part, _) in gathered.items()}
     blocks = Blocks(evidence, stacking, errors, centred, len(study.moments))
-    scheme: Scheme = weights if isinstance(weights, str) else "fixed"
+    scheme = cast(Scheme, weights) if isinstance(weights, str) else "fixed"
     first = first_weight if isinstance(weights, str) else weights
     settings = Settings(scheme, float(ridge), first, int(max_iterations), int(seed))
     given = _starting_values(compiled, start)
     with np.errstate(all="ignore"):
         found = estimate(study, compiled, blocks, settings, given)
-        efficient = scheme in ("two-step", "iterated", "cue") and ridge == 0
+        efficient = scheme in EFFICIENT and ridge == 0
         step = fixed_weight(blocks, first) if covariance == "windmeijer" else None
         inference = infer(compiled, blocks, found, covariance, step, efficient)
     described = {
@@ -139,13 +139,10 @@ def _check_numbers(ridge: object, centred: object, max_iterations: object, seed:
 def _check_combination(
     weights: object, ridge: float, first_weight: object, centred: bool, errors: str, covariance: str
 ) -> None:
-    if isinstance(weights, str) and weights not in get_args(Weights):
-        raise EstimationError(
-            f"weights must be one of {', '.join(map(repr, get_args(Weights)))} or a matrix, not {weights!r}"
-        )
-    reweighted = isinstance(weights, str) and weights in ("two-step", "iterated")
-    if ridge and not reweighted:
-        raise EstimationError("ridge changes the weight of weights='two-step' and 'iterated' only")
+    if isinstance(weights, str) and weights not in WEIGHTS:
+        raise EstimationError(f"weights must be one of {', '.join(map(repr, WEIGHTS))} or a matrix, not {weights!r}")
+    if ridge and not (isinstance(weights, str) and weights in RIDGED):
+        raise EstimationError(f"ridge changes the weight of weights={' and '.join(map(repr, RIDGED))} only")
     if first_weight is not None and (not isinstance(weights, str) or weights == "identity"):
         raise EstimationError("first_weight is for weights that have a second step; pass the matrix itself as weights=")
     if covariance == "windmeijer" and weights != "two-step":

@@ -15,6 +15,7 @@ STUDY = sw.Study(
     "b",
     {"registry": sw.Source("z x", cost=1.5, capacity=100), "survey": sw.Source("z y", cost=0.1)},
     {"a": sw.Parameter(start=1.0, lower=0.0), "b": sw.Parameter(upper=1 / 3)},
+    weights="cue",
 )
 
 

@@ -17,6 +17,7 @@ from sourcewise.campaign.seen import Seen
 from sourcewise.campaign.terms import Terms
 from sourcewise.diagnostics import WEAK
 from sourcewise.errors import SourcewiseError
+from sourcewise.estimation.gmm import RIDGED
 from sourcewise.fit import fit
 from sourcewise.orders import next_order
 from sourcewise.policies import ETG
@@ -46,9 +47,12 @@ def next_step(seen: Seen, time: str) -> Progress:
 
 
 def estimate(seen: Seen, ridge: float = 0.0) -> Fit | None:
-    """None when there is nothing to estimate from; a failed estimate never stops a campaign."""
+    """None when there is nothing to estimate from; a failed estimate never stops a campaign.
+
+    A policy's ridge is for weights that are computed at an estimate; other weights of a study do without."""
     if not seen.data:
         return None
+    ridge = ridge if seen.terms.study.weights in RIDGED else 0.0
     try:
         return fit(seen.terms.study, seen.data, stacking=seen.terms.stacking, ridge=ridge)
     except SourcewiseError:

@@ -20,6 +20,12 @@ from sourcewise.spec.study import Study
 
 Scheme = Literal["two-step", "identity", "iterated", "cue", "fixed"]
 
+EFFICIENT = ("two-step", "iterated", "cue")
+"""Their weight inverts the moments' variance, so that J is the objective itself."""
+
+RIDGED = ("two-step", "iterated")
+"""Their weight is computed at an estimate, with a ridge if one is asked for."""
+
 MAX_REWEIGHTINGS = 500
 SETTLED = 1e-8
 """Iterated weights: a round that moves the whitened moments by less than this share of their noise is the last."""

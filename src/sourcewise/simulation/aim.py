@@ -62,7 +62,8 @@ def best_mix(setting: Setting, blocks: Blocks, found: Estimates, place: Position
     gradient = target_and_gradient(setting.compiled, theta)[1]
     known = sensitivity_of(blocks, found.weight, theta, gradient)
     # The best mix of all the money; where a source can run out, the best of those that exist.
-    total = place.budget if setting.limited else np.ones_like(place.budget)
+    most = float(setting.capacity @ setting.costs)
+    total = np.minimum(place.budget, most) if setting.limited else np.ones_like(place.budget)
     stacked = _Stacked(_per_money(setting, blocks, theta), gradient)
     designs = solve_batch(stacked.roots, gradient, total, upper=(setting.capacity * setting.costs)[:, None])
     money, value = designs.money, designs.value

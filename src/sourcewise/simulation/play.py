@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from sourcewise.allocation.market import capacities
 from sourcewise.errors import SimulationError
 from sourcewise.estimation.blocks import Blocks, Stacking
-from sourcewise.estimation.gmm import Estimates, Settings, estimate
+from sourcewise.estimation.gmm import EFFICIENT, Estimates, Scheme, Settings, estimate
 from sourcewise.inference import Inference, infer
 from sourcewise.moments.compiled import CompiledStudy, Integers, compile_study
 from sourcewise.numerics.linalg import Array
@@ -150,7 +151,7 @@ class Block:
         """κ̂ from the rows so far, as `next_order` finds it for one campaign."""
         assert isinstance(strategy.policy, ETG)
         blocks = self.blocks(place.rows, who, strategy.stacking)
-        found = self._estimate(blocks, Settings(ridge=strategy.policy.ridge))
+        found = self._estimate(blocks, ridge=strategy.policy.ridge)
         return best_mix(self.setting, blocks, found, place)
 
     def blocks(self, rows: Array, who: Integers, stacking: Stacking) -> Blocks:
@@ -162,7 +163,8 @@ class Block:
         }
         return Blocks(parts, stacking, "robust", False, len(self.study.moments))
 
-    def _estimate(self, blocks: Blocks, settings: Settings) -> Estimates:
+    def _estimate(self, blocks: Blocks, ridge: float = 0.0) -> Estimates:
+        settings = Settings(cast(Scheme, self.study.weights), ridge)
         given = np.repeat(self.compiled.start[:, None], len(blocks.rows), axis=1)
         return estimate(self.study, self.compiled, blocks, settings, given)
 
@@ -176,8 +178,8 @@ class Block:
             blocks = self.blocks(rows[:, some], who[some], stacking)
             if not blocks.evidence:
                 continue
-            found = self._estimate(blocks, Settings())
-            known = infer(self.compiled, blocks, found, "robust", None, True)
+            found = self._estimate(blocks)
+            known = infer(self.compiled, blocks, found, "robust", None, self.study.weights in EFFICIENT)
             value[some], stderr[some], converged[some] = known.target, known.stderr, found.converged
             if weak:
                 height = criterion_at(self.compiled, blocks, found.theta, known, self.truth)

@@ -21,6 +21,7 @@ import numpy as np
 from sourcewise.allocation.market import positive
 from sourcewise.errors import SimulationError
 from sourcewise.policies import Policy
+from sourcewise.simulation.history import History
 from sourcewise.simulation.oracle import best_fixed, oracle_policy
 from sourcewise.simulation.parts import Parts
 from sourcewise.simulation.play import Block, Outcome, Strategy
@@ -61,7 +62,7 @@ class Game:
 class Job:
     """All that a block needs to know; it travels to other processes."""
 
-    world: World
+    world: World | History
     study: Study
     games: tuple[Game, ...]
     seed: int
@@ -121,10 +122,25 @@ def simulate(
     workers: processes on this machine; executor: any other `concurrent.futures` executor, such as a Dask client's.
     save: a folder for finished blocks. The same call continues where an earlier one was stopped.
     """
-    _check(world, study, runs, seed, workers)
+    if not isinstance(world, World):
+        raise SimulationError(f"a world needs `truth` and `deal(random, rows)`, which {type(world).__name__} lacks")
+    check_call(study, runs, seed, workers)
     job = Job(world, study, _games(world, study, policies, budgets), int(seed), bool(weak))
+    return carry_out(job, int(runs), workers=workers, executor=executor, save=save, progress=progress)
+
+
+def carry_out(
+    job: Job,
+    runs: int,
+    *,
+    workers: int = 1,
+    executor: Executor | None = None,
+    save: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Simulation:
+    """The replications of a job, those that a folder has kept excepted."""
     size = job.size()
-    pieces = {first: min(size, runs - first) for first in range(0, int(runs), size)}
+    pieces = {first: min(size, runs - first) for first in range(0, runs, size)}
     parts = None if save is None else Parts.at(Path(save), job, size)
     done = {} if parts is None else parts.finished(pieces)
     report = progress or (lambda finished, total: None)
@@ -184,9 +200,7 @@ def _results(job: Job, done: Mapping[int, tuple[Outcome, ...]]) -> Simulation:
     return joined(job.study, target_truth(job.world, job.study), names, [done[first] for first in sorted(done)])
 
 
-def _check(world: object, study: object, runs: object, seed: object, workers: object) -> None:
-    if not isinstance(world, World):
-        raise SimulationError(f"a world needs `truth` and `deal(random, rows)`, which {type(world).__name__} lacks")
+def check_call(study: object, runs: object, seed: object, workers: object) -> None:
     if not isinstance(study, Study):
         raise SimulationError(f"simulate needs a Study(...), not {type(study).__name__}")
     for what, value, least in (("runs", runs, 1), ("seed", seed, 0), ("workers", workers, 1)):
@@ -197,18 +211,28 @@ def _check(world: object, study: object, runs: object, seed: object, workers: ob
 def _games(
     world: World, study: Study, policies: Mapping[str, Policy | Strategy], budgets: Sequence[float]
 ) -> tuple[Game, ...]:
-    if not isinstance(policies, Mapping) or not policies:
-        raise SimulationError("policies must be given by name: {'etg 0.1': ETG(0.1), ...}")
+    played, amounts = games_of(policies, budgets), amounts_of(budgets)
+    return (*_oracles(world, study, policies, amounts), *played)
+
+
+def amounts_of(budgets: Sequence[float]) -> tuple[float, ...]:
     amounts = tuple(positive("a budget", budget) for budget in budgets)
     if not amounts or len(set(amounts)) < len(amounts):
         raise SimulationError(f"budgets must be one or more different amounts, not {list(budgets)!r}")
-    games = []
+    return amounts
+
+
+def games_of(policies: Mapping[str, Policy | Strategy], budgets: Sequence[float]) -> list[Game]:
+    """Every policy at every budget."""
+    if not isinstance(policies, Mapping) or not policies:
+        raise SimulationError("policies must be given by name: {'etg 0.1': ETG(0.1), ...}")
+    amounts, games = amounts_of(budgets), []
     for name, given in policies.items():
         strategy = given if isinstance(given, Strategy) else Strategy(given)
         if not isinstance(strategy.policy, Policy):
             raise SimulationError(f"policy {name!r} must be Fixed(...), ETG(...) or ETC(...), not {given!r}")
         games.append(Game(name, strategy, amounts))
-    return (*_oracles(world, study, policies, amounts), *games)
+    return games
 
 
 def _oracles(world: World, study: Study, policies: Mapping[str, object], budgets: tuple[float, ...]) -> list[Game]:

@@ -9,6 +9,7 @@ Sums are kept every STRIDE rows; what lies between is summed when it is asked fo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,8 @@ from sourcewise.moments.compiled import CompiledSource, Integers, compile_source
 from sourcewise.moments.rowwise import RowEvidence
 from sourcewise.moments.separable import GramEvidence
 from sourcewise.numerics.linalg import Array
-from sourcewise.simulation.worlds import Columns, World
+from sourcewise.simulation.history import History
+from sourcewise.simulation.worlds import World
 from sourcewise.spec.study import Study
 from sourcewise.statistics.features import Features, atom_values, choose_centre
 from sourcewise.statistics.frames import BLOCK_ROWS
@@ -52,27 +54,47 @@ class Plan:
         return len(self.source.variables) + len(self.left) / STRIDE
 
 
-def plan_source(world: World, study: Study, name: str) -> Plan:
+def plan_source(world: World | History, study: Study, name: str) -> Plan:
     place = list(study.sources).index(name)
-    pilot = dealt(world, np.random.Generator(np.random.SFC64(0)), PILOT, study.sources[name].observes, name)
     source = compile_source(study, name)
+    pilot = _pilot(world, study, source)
     if source.separable is None:
         return Plan(place, source, (), (), (), np.zeros((0, 0), dtype=np.int64))
     lean = compile_source(study, name, lean=True)
     if _near_origin(lean, pilot):
         source, centre = lean, dict.fromkeys(lean.atoms, 0.0)
     else:
-        centre = choose_centre(source, pilot_columns(source, pilot))
+        centre = choose_centre(source, pilot)
     return Plan(place, source, tuple(centre.items()), *_products(source))
 
 
-def _near_origin(source: CompiledSource, pilot: Columns) -> bool:
-    values = atom_values(source, pilot_columns(source, pilot))
+def _near_origin(source: CompiledSource, pilot: Array) -> bool:
+    values = atom_values(source, pilot)
     return bool((np.abs(values.mean(axis=1)) <= NEAR * values.std(axis=1)).all())
 
 
-def pilot_columns(source: CompiledSource, columns: Columns) -> Array:
+def _pilot(world: World | History, study: Study, source: CompiledSource) -> Array:
+    """Columns (variables, n) of some rows, which say where the centre should be."""
+    if isinstance(world, History):
+        return world.pilot(source.name, source.variables, PILOT)
+    random = np.random.Generator(np.random.SFC64(0))
+    columns = dealt(world, random, PILOT, study.sources[source.name].observes, source.name)
     return np.stack([columns[name] for name in source.variables])
+
+
+def _pieces(
+    world: World | History, study: Study, plan: Plan, seed: int, group: int, count: int, rows: int
+) -> Iterator[Array]:
+    """So many pieces (variables, PIECE, GROUP) of the rows of one group of replications."""
+    source, variables = plan.source.name, plan.source.variables
+    if isinstance(world, History):
+        seeds = [(seed, plan.place, group * GROUP + k) for k in range(GROUP)]
+        yield from world.pieces(source, variables, seeds, rows, PIECE)
+        return
+    random = _generator(seed, plan.place, group)
+    for _ in range(count):
+        columns = dealt(world, random, PIECE * GROUP, study.sources[source].observes, source)
+        yield np.stack([columns[name] for name in variables]).reshape(-1, PIECE, GROUP)
 
 
 def dealt(
@@ -116,7 +138,9 @@ class Stream:
 
     __slots__ = ("_columns", "_features", "_plan", "_sums")
 
-    def __init__(self, world: World, study: Study, plan: Plan, seed: int, first: int, count: int, rows: int) -> None:
+    def __init__(
+        self, world: World | History, study: Study, plan: Plan, seed: int, first: int, count: int, rows: int
+    ) -> None:
         """Replications first, …, first + count − 1; `first` is a multiple of GROUP."""
         pieces = max(1, -(-rows // PIECE))
         self._plan = plan
@@ -124,17 +148,13 @@ class Stream:
         variables, groups = plan.source.variables, -(-count // GROUP)
         self._columns = np.empty((len(variables), pieces * PIECE, groups * GROUP))
         self._sums = np.zeros((len(plan.left), pieces * PIECE // STRIDE + 1, groups * GROUP))
-        observes = study.sources[plan.source.name].observes
         for group in range(groups):
-            random = _generator(seed, plan.place, first // GROUP + group)
             here = slice(group * GROUP, (group + 1) * GROUP)
-            for piece in range(pieces):
-                columns = dealt(world, random, PIECE * GROUP, observes, plan.source.name)
-                rows_here = slice(piece * PIECE, (piece + 1) * PIECE)
-                for k, name in enumerate(variables):
-                    self._columns[k, rows_here, here] = columns[name].reshape(PIECE, GROUP)
+            dealing = _pieces(world, study, plan, seed, first // GROUP + group, pieces, rows)
+            for piece, columns in enumerate(dealing):
+                self._columns[:, piece * PIECE : (piece + 1) * PIECE, here] = columns
                 if plan.left:
-                    self._keep(piece, here, np.stack([columns[name] for name in variables]))
+                    self._keep(piece, here, columns.reshape(len(variables), -1))
         np.cumsum(self._sums, axis=1, out=self._sums)
 
     def _keep(self, piece: int, here: slice, columns: Array) -> None:

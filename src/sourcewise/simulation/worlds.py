@@ -18,6 +18,7 @@ from sourcewise.errors import SimulationError
 from sourcewise.inference import target_and_gradient
 from sourcewise.moments.compiled import compile_study
 from sourcewise.numerics.linalg import Array
+from sourcewise.simulation.history import History
 from sourcewise.spec.study import Study
 
 Columns = Mapping[str, Array]
@@ -169,7 +170,7 @@ class LotteryWorld:
         return dict(zip(("z", "x", "y"), values, strict=True)), np.array(mass)
 
 
-def target_truth(world: World, study: Study) -> float:
+def target_truth(world: World | History, study: Study) -> float:
     """The true value of the study's target."""
     if not isinstance(world.truth, Mapping):
         return float(world.truth)

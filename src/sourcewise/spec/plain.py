@@ -10,7 +10,7 @@ from typing import Any
 from sourcewise.errors import StudyError, at
 from sourcewise.spec.study import Moment, Parameter, Source, Study
 
-STUDY_KEYS = ("target", "moments", "sources", "parameters")
+STUDY_KEYS = ("target", "moments", "sources", "parameters", "weights")
 SOURCE_KEYS = ("observes", "cost", "capacity")
 MOMENT_KEYS = ("expr", "sources", "name")
 PARAMETER_KEYS = ("start", "lower", "upper")
@@ -25,7 +25,8 @@ def study_to_plain(study: Study) -> dict[str, Any]:
     }
     parameters = {name: _parameter(parameter) for name, parameter in study.parameters.items()}
     declared = {name: value for name, value in parameters.items() if value}
-    return plain | ({"parameters": declared} if declared else {})
+    plain |= {"parameters": declared} if declared else {}
+    return plain | ({} if study.weights == "two-step" else {"weights": study.weights})
 
 
 def study_from_plain(plain: object) -> Study:
@@ -36,7 +37,8 @@ def study_from_plain(plain: object) -> Study:
         if not isinstance(moments, list):
             raise StudyError(f"moments must be a list of formulas, not {moments!r}")
         read = [_read_moment(moment, k) for k, moment in enumerate(moments, 1)]
-    return Study(read, table["target"], read_sources(table["sources"]), read_parameters(table.get("parameters", {})))
+    sources, parameters = read_sources(table["sources"]), read_parameters(table.get("parameters", {}))
+    return Study(read, table["target"], sources, parameters, table.get("weights", "two-step"))
 
 
 def read_sources(plain: object) -> dict[str, Source]:

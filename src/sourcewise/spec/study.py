@@ -16,6 +16,12 @@ from sourcewise.spec.nodes import Compare, Node, children
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
+WEIGHTS = ("two-step", "iterated", "cue", "identity")
+"""How moments can be weighted; see `sourcewise.fit`."""
+
+GRAPH_WEIGHTS = "two-step"
+"""Of studies derived from a causal graph, unless they say otherwise."""
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Source:
@@ -99,13 +105,15 @@ class Parameter:
 class Study:
     """Moments, target and sources that fit together.
 
-    A name that some source observes is a variable; every other name in a moment is a parameter.
+    A name that some source observes is a variable; every other name in a moment is a parameter. `weights` is how
+    estimates of this study weigh its moments wherever nothing else is asked for: in fits, campaigns, simulations.
     """
 
     moments: tuple[Moment, ...]
     target: str
     sources: Mapping[str, Source]
     parameters: Mapping[str, Parameter]
+    weights: str
     target_node: Node = field(repr=False)
 
     def __init__(
@@ -114,6 +122,7 @@ class Study:
         target: str,
         sources: Mapping[str, Source],
         parameters: Mapping[str, Parameter] | None = None,
+        weights: str = "two-step",
     ) -> None:
         if isinstance(moments, str | Moment):
             moments = [moments]
@@ -121,6 +130,8 @@ class Study:
             raise StudyError(f"moments must be a list of formulas, not {moments!r}")
         if not isinstance(parameters, Mapping | None):
             raise StudyError(f"parameters must map names to Parameter(...), not {parameters!r}")
+        with at("weights"):
+            object.__setattr__(self, "weights", check_weights(weights))
         given = dict(parameters or {})
         checked = tuple(m if isinstance(m, Moment) else Moment(m) for m in moments)
         object.__setattr__(self, "sources", MappingProxyType(_check_sources(sources)))
@@ -151,7 +162,7 @@ class Study:
         )
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.moments, self.target, tuple(self.sources.items()), tuple(self.parameters.items()))
+        return (self.moments, self.target, tuple(self.sources.items()), tuple(self.parameters.items()), self.weights)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Study) and self._key() == other._key()
@@ -160,7 +171,13 @@ class Study:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Study, (self.moments, self.target, dict(self.sources), dict(self.parameters))
+        return Study, (self.moments, self.target, dict(self.sources), dict(self.parameters), self.weights)
+
+
+def check_weights(weights: object) -> str:
+    if not isinstance(weights, str) or weights not in WEIGHTS:
+        raise StudyError(f"a study's weights must be one of {', '.join(map(repr, WEIGHTS))}, not {weights!r}")
+    return weights
 
 
 def _price(cost: object) -> float:

@@ -13,11 +13,23 @@ from typing import Any, Self
 from sourcewise.errors import SourcewiseError, StudyFileError, at
 from sourcewise.policies import ETG, Policy, policy_from_plain, policy_to_plain
 from sourcewise.spec.plain import fields, named_tables, read_sources, study_from_plain, study_to_plain
-from sourcewise.spec.study import Source, Study
+from sourcewise.spec.study import GRAPH_WEIGHTS, Source, Study
 from sourcewise.studyfile import toml
 from sourcewise.studyfile.scan import Lines
 
-KEYS = ("name", "target", "moments", "graph", "budget", "precision", "policy", "parameters", "sources", "world")
+KEYS = (
+    "name",
+    "target",
+    "moments",
+    "graph",
+    "weights",
+    "budget",
+    "precision",
+    "policy",
+    "parameters",
+    "sources",
+    "world",
+)
 DATA_KEYS = ("kind", "path", "url", "table", "query")
 LONGEST_NAME = 100
 
@@ -126,6 +138,7 @@ class StudyFile:
         study = study_to_plain(self.study)
         if self.graph is not None:
             study = {"target": self.graph.target, "graph": self.graph.text, "sources": study["sources"]}
+            study |= {} if self.study.weights == GRAPH_WEIGHTS else {"weights": self.study.weights}
         for name, table in self.data.items():
             study["sources"][name]["data"] = dict(table)
         sources, parameters = study.pop("sources"), study.pop("parameters", None)
@@ -142,21 +155,22 @@ def _study(table: Mapping[str, Any], sources: Mapping[str, Any]) -> tuple[Study,
         with at("graph"):
             raise StudyFileError(f"a study file says what holds by moments or by a graph, {many}")
     if "moments" in table:
-        keys = ("target", "moments", "parameters")
+        keys = ("target", "moments", "parameters", "weights")
         return study_from_plain({key: table[key] for key in keys if key in table} | {"sources": sources}), None
     if "parameters" in table:
         with at("parameters"):
             raise StudyFileError("a graph names its parameters itself; leave the parameters out")
     with at("graph"):
-        study = _from_graph(table["graph"], table["target"], read_sources(sources))
+        study = _from_graph(table["graph"], table["target"], read_sources(sources), table.get("weights"))
     return study, Graph(table["graph"], table["target"])
 
 
-def _from_graph(graph: str, target: str, sources: Mapping[str, Source]) -> Study:
+def _from_graph(graph: str, target: str, sources: Mapping[str, Source], weights: str | None) -> Study:
     derive = getattr(Study, "from_graph", None)
     if derive is None:
         raise StudyFileError("this version derives no moments from graphs yet; write the moments down")
-    study: Study = derive(graph, target=target, sources=sources)
+    options = {} if weights is None else {"weights": weights}
+    study: Study = derive(graph, target=target, sources=sources, **options)
     return study
 
 

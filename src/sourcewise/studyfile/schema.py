@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sourcewise.spec.study import WEIGHTS
 from sourcewise.studyfile.file import DATA_KEYS
 
 Schema = dict[str, Any]
@@ -34,6 +35,7 @@ def schema() -> Schema:
                 "target": {"description": "The formula in the parameters that is to be estimated.", **FORMULA},
                 "moments": _moments(),
                 "graph": {"description": "A causal graph, in place of moments.", "type": "string", "minLength": 1},
+                "weights": {"description": "How estimates weigh the moments.", "enum": list(WEIGHTS)},
                 "budget": {"description": "All the money there is, in the unit of the costs.", **POSITIVE},
                 "precision": {
                     "description": "Stop when the 95 % anytime-valid interval of the target is no wider than this.",
