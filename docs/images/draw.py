@@ -64,7 +64,8 @@ def chart(figure: Figure, x: float, y: float, width: float) -> str:
 
 def picture(record: CampaignRecord) -> str:
     look = record.current
-    assert look is not None and look.value is not None
+    assert look is not None
+    assert look.value is not None
     columns = list(dict.fromkeys(name for source in record.sources for name in source.observes))
     low, high = look.anytime
     answer = f"{record.target} = {look.value:.3f}"
