@@ -276,7 +276,7 @@ def _check_totals(store: str, processes: int, batches: int) -> None:
     for name, total in expected.items():
         assert kept[name].to_json() == total.to_json(), name
         found = next(source for source in campaign.status().sources if source.name == name)
-        assert (found.rows, found.spent) == (total.n, total.n * spec.sources[name].cost)  # type: ignore[union-attr]
+        assert (found.rows, found.spent) == (total.n, total.n * spec.sources[name].cost)
     assert len(campaign.history()) == 3 + processes * batches
     storage = SqlStorage(store)
     assert storage.problems() == ()

@@ -17,7 +17,6 @@ from sourcewise.errors import CampaignError, ConflictError
 from sourcewise.records import Batch, Event
 from sourcewise.storage.base import Storage
 
-
 LONGEST_REASON = 5000
 
 MOST_MONEY = 1e100
