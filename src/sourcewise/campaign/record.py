@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from shlex import quote
 from typing import Any, Literal
 
 from sourcewise._version import __version__
@@ -119,9 +120,10 @@ def record_of(name: str, seen: Seen, events: tuple[Event, ...], time: str) -> Ca
         amendments=history.amendments,
         versions=versions(),
         reproduce=(
-            f"pip install sourcewise=={__version__}",
-            "sourcewise import campaign.json --store sqlite:///copy.db",
-            "sourcewise report report.html --store sqlite:///copy.db",
+            f"sourcewise export campaign.json --campaign {quote(name)}  # beside the store it is in",
+            f"pip install sourcewise=={__version__}  # wherever it is to be checked",
+            "sourcewise import campaign.json --store copy.db",
+            "sourcewise report report.html --store copy.db",
         ),
         advice=() if current is None else current.advice,
     )
