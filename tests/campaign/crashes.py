@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -27,11 +28,17 @@ import alembic.operations
 import alembic.runtime.migration
 import alembic.script  # noqa: F401
 from sqlalchemy import Engine, event
+from sqlalchemy.pool import Pool
 
 import sourcewise as sw
 from campaign.worlds import deal, study
 from sourcewise.records import plain
 from sourcewise.storage.sql import SqlStorage
+
+BOUNDARIES: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (Engine, ("before_cursor_execute", "after_cursor_execute", "begin", "commit", "rollback")),
+    (Pool, ("connect", "checkin")),  # behind a commit, and before its answer
+)
 
 Report = Callable[[Any], None]
 Step = Callable[[str], Any]
@@ -120,6 +127,8 @@ def in_child(work: Callable[[Report], None], *, kill_after: float | None = None)
         try:
             work(lambda fact: _send(outlet, fact))
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(status)
     os.close(outlet)
@@ -145,16 +154,9 @@ def kill_at(boundary: int) -> None:
         if next(left) == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    for name in ("before_cursor_execute", "after_cursor_execute", "begin", "commit", "rollback"):
-        event.listen(Engine, name, cross)
-    for name in ("connect", "checkin"):  # behind a commit, and before its answer
-        event.listen(sw_pool(), name, cross)
-
-
-def sw_pool() -> Any:
-    from sqlalchemy.pool import Pool
-
-    return Pool
+    for target, names in BOUNDARIES:
+        for name in names:
+            event.listen(target, name, cross)
 
 
 def play(store: str, report: Report, begin: int = 0) -> None:
@@ -242,6 +244,8 @@ def _fork_teller(store: str, worker: int, life: int, batches: int) -> int:
     try:
         _tell_all(store, worker, life, batches)
         status = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(status)
 
