@@ -23,6 +23,7 @@ from sourcewise.errors import (
     StudyFileError,
 )
 from sourcewise.fit import fit
+from sourcewise.identification.identify import Identification, identify
 from sourcewise.orders import next_order
 from sourcewise.planning.plan import Plan, plan
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
@@ -54,6 +55,7 @@ __all__ = [
     "ExpressionError",
     "Fit",
     "Fixed",
+    "Identification",
     "Moment",
     "Order",
     "OveridTest",
@@ -77,6 +79,7 @@ __all__ = [
     "connect",
     "export_campaign",
     "fit",
+    "identify",
     "import_campaign",
     "next_order",
     "plan",
