@@ -208,7 +208,8 @@ def boundaries(stores: Iterator[str], step: int = 1) -> dict[str, Any]:
 def moments(stores: Iterator[str], times: int) -> dict[str, Any]:
     twin_store = next(stores)
     answers, _ = in_child(lambda report: play(twin_store, report))
-    twin, draw, steps = state_of(twin_store), random.Random(5), []
+    twin, draw = state_of(twin_store), random.Random(5)
+    steps: list[int] = []
     whole = min(_seconds(next(stores)) for _ in range(3))
     while len(steps) < times:
         store = next(stores)

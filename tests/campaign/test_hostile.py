@@ -117,6 +117,10 @@ def giant_field(path: Path) -> None:
     path.write_bytes(b'z,x\n1,"' + b"1" * (1 << 23) + b'"\n')
 
 
+def formula(path: Path) -> None:
+    path.write_text("z,x\n1,=1+1\n", encoding="utf-8")
+
+
 BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
     "rows.csv.gz": (gzip_bomb, "unpacks to more than 200 times its size"),
     "rows.xlsx": (xlsx_bomb, "of unknown kind"),
@@ -125,7 +129,7 @@ BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
     "workbook.csv.gz": (xlsx_bomb, "cannot be read"),
     "workbook.parquet": (xlsx_bomb, "cannot be read"),
     "workbook.json": (xlsx_bomb, "cannot be read"),
-    "formula.csv": (lambda path: path.write_text("z,x\n1,=1+1\n") and None, "is not numeric"),
+    "formula.csv": (formula, "is not numeric"),
 }
 
 
