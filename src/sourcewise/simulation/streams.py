@@ -29,7 +29,7 @@ from sourcewise.statistics.frames import BLOCK_ROWS
 
 GROUP = 64
 PIECE = 128
-STRIDE = 16
+STRIDE = 8
 NEAR = 10.0
 """Up to this many standard deviations from the origin, sums of products need no centre."""
 
