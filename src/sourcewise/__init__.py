@@ -23,6 +23,7 @@ from sourcewise.errors import (
     StudyFileError,
 )
 from sourcewise.fit import fit
+from sourcewise.identification.identify import Identification, identify
 from sourcewise.orders import next_order
 from sourcewise.planning.plan import Plan, plan
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
@@ -59,6 +60,7 @@ __all__ = [
     "Fit",
     "Fixed",
     "FunctionWorld",
+    "Identification",
     "LinearWorld",
     "LotteryWorld",
     "Moment",
@@ -88,6 +90,7 @@ __all__ = [
     "connect",
     "export_campaign",
     "fit",
+    "identify",
     "import_campaign",
     "next_order",
     "plan",
