@@ -30,6 +30,10 @@ from sourcewise.policies import ETC, ETG, Fixed, Schedule
 from sourcewise.records import Batch, Order
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
+from sourcewise.simulation.play import Strategy
+from sourcewise.simulation.results import Simulation
+from sourcewise.simulation.runner import SimulationInterrupted, simulate
+from sourcewise.simulation.worlds import FunctionWorld, LinearWorld, LotteryWorld, TableWorld
 from sourcewise.spec.study import Moment, Parameter, Source, Study
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
@@ -55,7 +59,10 @@ __all__ = [
     "ExpressionError",
     "Fit",
     "Fixed",
+    "FunctionWorld",
     "Identification",
+    "LinearWorld",
+    "LotteryWorld",
     "Moment",
     "Order",
     "OveridTest",
@@ -64,15 +71,19 @@ __all__ = [
     "ReportError",
     "Rows",
     "Schedule",
+    "Simulation",
     "SimulationError",
+    "SimulationInterrupted",
     "Source",
     "SourcewiseError",
     "Statistics",
     "StorageError",
+    "Strategy",
     "Study",
     "StudyError",
     "StudyFile",
     "StudyFileError",
+    "TableWorld",
     "__version__",
     "allocate",
     "campaigns",
@@ -84,6 +95,7 @@ __all__ = [
     "next_order",
     "plan",
     "run",
+    "simulate",
     "summarize",
     "variance",
 ]
