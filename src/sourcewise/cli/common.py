@@ -63,7 +63,7 @@ def open_campaign(store: str, name: str | None, author: str | None = None) -> Ca
 
 
 @contextmanager
-def waiting(seconds: float = 3.0) -> Iterator[None]:
+def waiting(seconds: float = 10.0) -> Iterator[None]:
     """Says so when a store keeps us waiting: a server that is down is tried again for minutes."""
     text = "The store does not answer. Trying again for up to two minutes; Ctrl-C gives up."
     timer = Timer(seconds, note, [text])
