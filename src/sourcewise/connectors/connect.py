@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sourcewise.connectors.base import Connector, Table
+from sourcewise.connectors.lazy import lazy_table
 from sourcewise.connectors.order import SAMPLING_KEYS, Sampling, read_sampling
 from sourcewise.connectors.positional import Files, Frame, is_frame
 from sourcewise.errors import ConnectorError
@@ -49,6 +50,9 @@ def is_spec(spec: object) -> bool:
 def _from_object(data: object, sampling: Sampling) -> Connector:
     if is_frame(data):
         return Frame(data, sampling)
+    found = lazy_table(data, sampling)
+    if found is not None:
+        return found
     raise ConnectorError(f"cannot connect to an object of type {type(data).__qualname__}")
 
 
