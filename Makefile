@@ -14,7 +14,7 @@ export OPENBLAS_NUM_THREADS := 1
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1: \2/p' $(MAKEFILE_LIST)
 
-run: $(VENV)/.installed ## set up and run the bundled two-source example
+run: $(VENV)/.installed ## set up and run the bundled campaign of three sources; its report: sourcewise-example/report.html
 	@$(BIN)/sourcewise example
 
 test: lint ## set up, check style, types and layers, and run the tests
@@ -37,7 +37,7 @@ bench: $(VENV)/.installed-dev ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py
 
 clean: ## remove everything that is not source
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) build dist sourcewise-example .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -114,3 +115,53 @@ class TestLazyPolarsByKey(ConnectorSuite):
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
         return sw.connect(frame.lazy(), key="id", **sampling)
+
+
+class TestDuckDBTable(Placed):
+    """Rows told apart by their number."""
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(
+            {"kind": "duckdb", "path": str(duckdb_file(self.folder, table)), "table": "people", **sampling}
+        )
+
+
+class TestDuckDBQuery(Placed):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = duckdb_file(self.folder, table)
+        query = "SELECT * FROM people WHERE id > 0 -- a comment at the end"
+        return sw.connect(
+            {"kind": "duckdb", "path": path.name, "query": query, "key": "id", **sampling}, base=self.folder
+        )
+
+
+class TestDuckDBOverParquet(Placed):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        folder = self.folder / str(table.num_rows)
+        folder.mkdir(exist_ok=True)
+        pq.write_table(table, folder / "part.parquet")
+        query = f"SELECT * FROM '{table.num_rows}/*.parquet';"
+        return sw.connect({"kind": "duckdb", "query": query, "key": ["flag", "id"], **sampling}, base=self.folder)
+
+    def test_arrival_order_is_that_of_the_table(self) -> None:
+        """The key begins with another column than in the suite."""
+
+
+class TestDuckDBRelation(ConnectorSuite):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(duckdb.connect().from_arrow(table), key="id", **sampling)
+
+
+def duckdb_file(folder: Path, table: Any) -> Path:
+    path = folder / f"{table.num_rows}.duckdb"
+    if not path.exists():
+        with duckdb.connect(str(path)) as connection:
+            connection.register("given", table)
+            connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    return path

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import sourcewise as sw
-from sourcewise.testing.connectors import ConnectorSuite, people
+from sourcewise.testing.connectors import ConnectorSuite
 
 dask = pytest.importorskip("dask")
 frames = pytest.importorskip("dask.dataframe")

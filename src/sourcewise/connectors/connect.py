@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sourcewise.connectors.base import Connector, Table
+from sourcewise.connectors.duck import DuckFile, DuckRelation, is_relation
 from sourcewise.connectors.lazy import lazy_table
 from sourcewise.connectors.order import SAMPLING_KEYS, Sampling, read_sampling
 from sourcewise.connectors.positional import Files, Frame, is_frame
@@ -48,6 +49,8 @@ def is_spec(spec: object) -> bool:
 
 
 def _from_object(data: object, sampling: Sampling) -> Connector:
+    if is_relation(data):
+        return DuckRelation(data, sampling)
     if is_frame(data):
         return Frame(data, sampling)
     found = lazy_table(data, sampling)
@@ -80,6 +83,12 @@ def _files(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
     return Files(located(spec, "path", base), sampling, kind if kind in FILE_KINDS else None)
 
 
+def _duckdb(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
+    path = located(spec, "path", base) if "path" in spec else None
+    table, query = (spec.get(key) for key in ("table", "query"))
+    return DuckFile(path, base or Path(), table, query, sampling)
+
+
 def located(spec: Spec, key: str, base: Path | None) -> Path:
     """A path of the spec, relative to `base`."""
     path = spec.get(key)
@@ -93,4 +102,5 @@ Maker = Callable[[Spec, Path | None, Sampling], Connector]
 _MAKERS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "file": (_files, ("path",)),
     **dict.fromkeys(FILE_KINDS, (_files, ("path",))),
+    "duckdb": (_duckdb, ("path", "table", "query")),
 }

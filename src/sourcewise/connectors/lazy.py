@@ -152,7 +152,9 @@ class PolarsTable(Placed):
     def __init__(self, data: object, sampling: Sampling) -> None:
         super().__init__(data, sampling)
         if sampling.key:
-            self._lazy = Lazy(self._lazy.frame.sort([self._lazy.place(name) for name in sampling.key]), self._lazy.names)
+            self._lazy = Lazy(
+                self._lazy.frame.sort([self._lazy.place(name) for name in sampling.key]), self._lazy.names
+            )
 
     def _places(self) -> nw.LazyFrame[Any]:
         import narwhals as nw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,26 @@ from sourcewise.numerics.linalg import Array
 
 VERSION = 1
 
+LARGEST = 1 << 28
+"""Characters of a JSON file: a campaign of 100,000 deliveries has as many, or a batch of 10 million numbers."""
+
 
 def dump(kind: str, **content: Any) -> str:
     """One JSON object; Python writes a float with the fewest digits that restore it exactly."""
     return json.dumps({"format": kind, "version": VERSION, **content}, allow_nan=False, ensure_ascii=False)
+
+
+def read(path: str | os.PathLike[str]) -> str:
+    """The text of a JSON file, unless it is larger than any that somebody would send."""
+    shown = repr(os.fspath(path))
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{shown} cannot be read: {error}") from None
+    if len(text) > LARGEST:
+        raise DataError(f"{shown} is larger than {LARGEST >> 20} MB, the most that is read of a JSON file")
+    return text
 
 
 def load(text: str | bytes, kind: str) -> Content:

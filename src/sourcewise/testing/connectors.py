@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -199,8 +199,16 @@ class ConnectorSuite:
         assert self.connector(people(), seed=3).deliver(LINEAR, "people", 10, 10, fingerprint=known).stop == 20
         grown = self.connector(people(ROWS + 1, seed=6), seed=3)
         refused(
-            lambda: grown.deliver(LINEAR, "people", 20, 10, fingerprint=known), ConnectorError, "'people' has changed"
+            lambda: grown.deliver(LINEAR, "people", 20, 10, fingerprint=known),
+            ConnectorError,
+            "'people'",
+            "has changed",
         )
+        for other in (self.connector(people(), seed=4), self.connector(people(), seed=3, order="arrival")):
+            moved = partial(other.deliver, LINEAR, "people", 10, 10, fingerprint=known)
+            refused(moved, ConnectorError, "order or seed")
+        declared = self.connector(people(ROWS + 1, seed=6), seed=3, version=known.rpartition(":")[0])
+        assert declared.deliver(LINEAR, "people", 10, 10, fingerprint=known).stop == 20
 
     def test_what_cannot_be_summed_is_refused_by_name(self) -> None:
         found = self.connector(people())
