@@ -9,6 +9,7 @@ from typing import Any
 
 from sourcewise.connectors.base import Connector, Table
 from sourcewise.connectors.duck import DuckFile, DuckRelation, is_relation
+from sourcewise.connectors.engines import ENGINE_KEYS, SCHEMES, engine_table
 from sourcewise.connectors.lazy import lazy_table
 from sourcewise.connectors.order import SAMPLING_KEYS, Sampling, read_sampling
 from sourcewise.connectors.positional import Files, Frame, is_frame
@@ -75,7 +76,8 @@ def _kind(spec: Spec) -> str:
     kind = spec.get("kind")
     if kind is not None:
         return kind if isinstance(kind, str) else repr(kind)
-    return "file"
+    scheme = str(spec.get("url", "")).partition("://")[0]
+    return SCHEMES.get(scheme, "file")
 
 
 def _files(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
@@ -87,6 +89,10 @@ def _duckdb(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
     path = located(spec, "path", base) if "path" in spec else None
     table, query = (spec.get(key) for key in ("table", "query"))
     return DuckFile(path, base or Path(), table, query, sampling)
+
+
+def _engine(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
+    return engine_table(spec, base, sampling, _kind(spec))
 
 
 def located(spec: Spec, key: str, base: Path | None) -> Path:
@@ -102,5 +108,6 @@ Maker = Callable[[Spec, Path | None, Sampling], Connector]
 _MAKERS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "file": (_files, ("path",)),
     **dict.fromkeys(FILE_KINDS, (_files, ("path",))),
+    **{kind: (_engine, keys) for kind, keys in ENGINE_KEYS.items()},
     "duckdb": (_duckdb, ("path", "table", "query")),
 }

@@ -3,7 +3,7 @@
 Each row gets one whole number by which it is ordered, computed by the engine. The next rows are those whose number lies
 between two bounds, so nothing is sorted or brought together, and how the table is divided makes no difference.
 
-Where rows have a place (Polars, Dask) the number is that of `order.row_hash`, or the place itself for order = "arrival":
+Where rows have a place (Polars, Dask) the number is that of `order.row_hash`, or the place itself for "arrival" order:
 the same seed takes the same rows from a file, from a frame in memory and from these. Where they have none (PySpark), or
 may be in another place tomorrow, it is a hash of the columns that tell rows apart, the key.
 """
@@ -158,21 +158,21 @@ class PolarsTable(Placed):
 
     def _places(self) -> nw.LazyFrame[Any]:
         import narwhals as nw
-        import polars as pl
 
         frame: Any = self._lazy.frame.to_native()
-        return nw.from_native(frame.with_row_index(ORDER).with_columns(pl.col(ORDER).cast(pl.Int64)))
+        return _narwhals(frame.with_row_index(ORDER)).with_columns(nw.col(ORDER).cast(nw.Int64))
 
     def _hashes(self, seed: int) -> nw.LazyFrame[Any]:
         import narwhals as nw
-        import polars as pl
+
+        pl: Any = nw.get_native_namespace(self._lazy.frame)
 
         def whole(value: int) -> Any:
             return pl.lit(value, dtype=pl.UInt64)
 
         frame: Any = self._places().to_native()
         value = mixed(pl.col(ORDER).cast(pl.UInt64) * whole(GOLDEN) + whole(seed_start(seed)), whole)
-        return nw.from_native(frame.with_columns((value ^ whole(FLIP)).reinterpret(signed=True).alias(ORDER)))
+        return _narwhals(frame.with_columns((value ^ whole(FLIP)).reinterpret(signed=True).alias(ORDER)))
 
     def _data(self, frame: nw.LazyFrame[Any], columns: Sequence[str]) -> object:
         """Under their own names: these rows are read here, and messages name columns."""
@@ -185,11 +185,9 @@ class DaskTable(Placed):
     """A Dask frame whose partitions come in the same order, with the same rows, whenever it is computed."""
 
     def _places(self) -> nw.LazyFrame[Any]:
-        import narwhals as nw
-
         frame: Any = self._lazy.frame.to_native()
         frame = frame.assign(**{ORDER: np.int64(1)})
-        return nw.from_native(frame.assign(**{ORDER: frame[ORDER].cumsum() - 1}))
+        return _narwhals(frame.assign(**{ORDER: frame[ORDER].cumsum() - 1}))
 
     def _hashes(self, seed: int) -> nw.LazyFrame[Any]:
         return _dask_hashes(self._places(), seed)
@@ -197,11 +195,9 @@ class DaskTable(Placed):
 
 def _dask_hashes(frame: nw.LazyFrame[Any], seed: int) -> nw.LazyFrame[Any]:
     """The numbers in the column ORDER, hashed."""
-    import narwhals as nw
-
     native: Any = frame.to_native()
     value = mixed(native[ORDER].astype("uint64") * np.uint64(GOLDEN) + np.uint64(seed_start(seed)), np.uint64)
-    return nw.from_native(native.assign(**{ORDER: (value ^ np.uint64(FLIP)).astype("int64")}))
+    return _narwhals(native.assign(**{ORDER: (value ^ np.uint64(FLIP)).astype("int64")}))
 
 
 # --- rows without a place --------------------------------------------------------------------------------------------
@@ -213,7 +209,7 @@ class Keyed(LazyTable):
     def __init__(self, data: object, sampling: Sampling) -> None:
         if not sampling.key:
             raise ConnectorError(
-                f"the rows of {type(self).WHAT} have no place of their own: say by which columns they are told apart, as "
+                f"the rows of {type(self).WHAT} have no place of their own: say which columns tell them apart, as "
                 f'key = "id" or key = ["household", "person"]'
             )
         if sampling.order == "arrival":
@@ -264,10 +260,15 @@ class Keyed(LazyTable):
             below = answer(counts)
             if not below["below"] <= rank < below["upto"]:  # a key of few values, which is refused by who asked
                 low, high, below = -FLIP, FLIP - 1, {"below": 0}
-            near = frame.filter(_between(low, high)).select(place, place.alias("twice"))  # Dask wants two columns
-            near = near.top_k(rank + 1 - below["below"], by=ORDER, reverse=True)
-            self._known[rank] = int(answer(near.select(found=place.max()))["found"])
+            self._known[rank] = self._smallest(frame.filter(_between(low, high)), rank + 1 - below["below"])
         return self._known[rank]
+
+    def _smallest(self, frame: nw.LazyFrame[Any], count: int) -> int:
+        """The last of the smallest numbers of a frame."""
+        import narwhals as nw
+
+        near = frame.select(ORDER).top_k(count, by=ORDER, reverse=True)
+        return int(answer(near.select(found=nw.col(ORDER).max()))["found"])
 
 
 class DaskKeyed(Keyed):
@@ -277,12 +278,17 @@ class DaskKeyed(Keyed):
 
     def _ordered(self) -> nw.LazyFrame[Any]:
         import narwhals as nw
-        import pandas as pd
 
+        pd: Any = nw.Implementation.PANDAS.to_native_namespace()
         native: Any = self._lazy.frame.to_native()
         key = native[[self._lazy.place(name) for name in self.sampling.key]]
         hashed = key.map_partitions(pd.util.hash_pandas_object, index=False, meta=(None, "uint64"))
-        return _dask_hashes(nw.from_native(native.assign(**{ORDER: hashed})), self.sampling.seed)
+        return _dask_hashes(_narwhals(native.assign(**{ORDER: hashed})), self.sampling.seed)
+
+    def _smallest(self, frame: nw.LazyFrame[Any], count: int) -> int:
+        native: Any = frame.to_native()
+        with collecting():  # Dask's own, as its optimizer takes the one of Narwhals for that of a series
+            return int(native[ORDER].nsmallest(count).max().compute())
 
 
 class SparkTable(Keyed):
@@ -291,13 +297,19 @@ class SparkTable(Keyed):
     WHAT = "a Spark frame"
 
     def _ordered(self) -> nw.LazyFrame[Any]:
-        import narwhals as nw
         from pyspark.sql import functions as sql
 
         native: Any = self._lazy.frame.to_native()
         key = [sql.col(self._lazy.place(name)) for name in self.sampling.key]
         seed = sql.lit(self.sampling.seed).cast("long")
-        return nw.from_native(native.withColumn(ORDER, sql.xxhash64(seed, *key)))
+        return _narwhals(native.withColumn(ORDER, sql.xxhash64(seed, *key)))
+
+
+def _narwhals(native: object) -> nw.LazyFrame[Any]:
+    import narwhals as nw
+
+    frame: nw.LazyFrame[Any] = nw.from_native(native)
+    return frame
 
 
 def _between(low: int, high: int) -> nw.Expr:

@@ -115,9 +115,9 @@ def sums_there(
             centre = _centre(source, frame, atoms)
         found = answer(_sums(source, frame, atoms, centre))
         absent, infinite = (np.array([_count(found[f"{what}{k}"]) for k in range(width)]) for what in ("absent", "inf"))
-        counts = (int(found["seen"]), _count(found["incomplete"]), absent, infinite, {})
+        counts: Any = (int(found["seen"]), _count(found["incomplete"]), absent, infinite, {})
         dropped = judge(source.variables, *counts, missing=missing, empty=empty)
-    seen = counts[0]
+    seen: int = counts[0]
     for k, atom in enumerate(atoms):
         if _count(found[f"bad{k}"]):
             raise not_finite(source, atom)
@@ -246,7 +246,8 @@ def _expression(node: Node, known: Mapping[str, nw.Expr]) -> nw.Expr:
         return reduce(mul, (_power(_expression(base, known), exponent) for base, exponent in node.factors))
     if isinstance(node, Compare):
         left, right = _expression(node.left, known), _expression(node.right, known)
-        return _COMPARE[node.operator](left, right).cast(nw.Float64)
+        held: nw.Expr = _COMPARE[node.operator](left, right)
+        return held.cast(nw.Float64)
     assert isinstance(node, Call)
     return _call(node.function, _expression(node.argument, known))
 

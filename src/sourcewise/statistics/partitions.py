@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sourcewise.moments.compiled import CompiledSource
 from sourcewise.numerics.linalg import Array
@@ -28,8 +29,8 @@ class Part:
 
     seen: int
     incomplete: int
-    absent: Array
-    infinite: Array
+    absent: NDArray[np.int64]
+    infinite: NDArray[np.int64]
     gram: Array
 
 
@@ -57,10 +58,11 @@ def _asked(source: CompiledSource, question: Any, pieces: Sequence[Any], *more: 
     """The answers of the workers, those that know nothing left out."""
     import dask
 
-    ask = dask.delayed(question, pure=False, traverse=False)
-    given = dask.delayed(source, pure=False, traverse=False)
+    engine: Any = dask
+    ask = engine.delayed(question, pure=False, traverse=False)
+    given = engine.delayed(source, pure=False, traverse=False)
     with naming(source.name), collecting():
-        answers = dask.compute(*(ask(given, piece, *more) for piece in pieces))
+        answers = engine.compute(*(ask(given, piece, *more) for piece in pieces))
     return [each for each in answers if each is not None]
 
 

@@ -204,8 +204,12 @@ class ConnectorSuite:
             "'people'",
             "has changed",
         )
-        for other in (self.connector(people(), seed=4), self.connector(people(), seed=3, order="arrival")):
-            moved = partial(other.deliver, LINEAR, "people", 10, 10, fingerprint=known)
+        others: list[dict[str, Any]] = [
+            {"seed": 4},
+            *([] if self.arrival is None else [{"seed": 3, "order": "arrival"}]),
+        ]
+        for other in others:
+            moved = partial(self.connector(people(), **other).deliver, LINEAR, "people", 10, 10, fingerprint=known)
             refused(moved, ConnectorError, "order or seed")
         declared = self.connector(people(ROWS + 1, seed=6), seed=3, version=known.rpartition(":")[0])
         assert declared.deliver(LINEAR, "people", 10, 10, fingerprint=known).stop == 20
