@@ -53,5 +53,7 @@ def check_run(study: Path) -> None:
     assert whole.current is not None
     assert part.current is not None
     assert part.current.value == whole.current.value
+    assert whole.current.value is not None
+    assert whole.current.stderr is not None
     # a regression of people() with a slope of 0.5; five standard errors
     assert abs(whole.current.value - 0.5) < 5 * whole.current.stderr

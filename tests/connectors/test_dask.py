@@ -97,7 +97,8 @@ def test_a_key_that_does_not_tell_rows_apart_is_refused() -> None:
 
 
 def test_partitions_make_no_difference() -> None:
-    for sampling in ({}, {"key": ["id"]}, {"key": ["label", "id"]}):
+    each: tuple[dict[str, Any], ...] = ({}, {"key": ["id"]}, {"key": ["label", "id"]})
+    for sampling in each:
         drawn = [
             set(sw.connect(frame(people(), count), seed=5, **sampling).take(100, 50, ["id"])["id"].tolist())
             for count in (1, 3, 8)

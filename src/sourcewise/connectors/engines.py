@@ -21,7 +21,7 @@ ENGINE_KEYS: dict[str, tuple[str, ...]] = {
     "dask": ("path", "url"),
     "spark": ("path", "table", "query", "url"),
 }
-SCHEMES = {"sc": "spark", "spark": "spark", "tcp": "dask", "tls": "dask"}
+ENGINE_SCHEMES = {"sc": "spark", "spark": "spark", "tcp": "dask", "tls": "dask"}
 """What the beginning of a connection URL says, where no kind does."""
 
 

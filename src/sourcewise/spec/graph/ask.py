@@ -82,7 +82,7 @@ def derive(model: GraphModel, sources: Mapping[str, Sequence[str]]) -> Derived:
 
 
 def implied_by(model: GraphModel, sources: Mapping[str, Sequence[str]]) -> Implied:
-    return Implied(model.seen_by(sources), model.intercepts)
+    return Implied(model.seen_by(sources), model.intercepts, model.graph.latent)
 
 
 def restrictions(implied: Implied, observed: Iterable[Sequence[str]]) -> tuple[list[str], list[Pair]]:

@@ -25,6 +25,8 @@ class Implied:
     graph: Graph
     intercepts: bool
     """Whether means are parameters; otherwise all of them are zero."""
+    scaled: frozenset[str] = frozenset()
+    """Latent variables that are in want of a scale: an error variance of 1, where nothing else gives them one."""
 
     @cached_property
     def order(self) -> dict[str, int]:
@@ -48,14 +50,14 @@ class Implied:
 
     @cached_property
     def variances(self) -> dict[str, Coefficient]:
-        """Of every error. A latent variable that nothing gives a scale gets the variance 1."""
+        """Of every error."""
         graph = self.graph
         usual = default_names(graph.nodes, graph.edges)
         held = {edge.tail for edge in graph.directed if not isinstance(edge.coefficient, str)}
         loose = {
             node
             for node, value in zip(graph.nodes, graph.variances, strict=True)
-            if node in graph.latent and node not in held and value == usual[node, node, True]
+            if node in self.scaled and node not in held and value == usual[node, node, True]
         }
         return {
             node: 1.0 if node in loose and graph.named.count(str(value)) == 1 else value

@@ -6,7 +6,7 @@ import re
 
 from sourcewise.errors import StudyError, at
 from sourcewise.spec.expression import LIMITS, parse
-from sourcewise.spec.graph.derive import Implied
+from sourcewise.spec.graph.derive import Implied, Pair
 from sourcewise.spec.nodes import ZERO, Node, substitute
 
 _ASKED = re.compile(r"\b(effect|direct)\s*\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*->\s*([A-Za-z_][A-Za-z0-9_]*)\s*\)")
@@ -34,6 +34,12 @@ def target_node(implied: Implied, target: object) -> Node:
         if not found.symbols:
             raise StudyError(f"the target {target!r} is a number by the graph alone, so no data can bear on it")
         return found
+
+
+def asked_effect(target: str) -> Pair | None:
+    """Cause and outcome of a target that is one total effect and nothing else."""
+    match = _ASKED.fullmatch(target.strip())
+    return (match[2], match[3]) if match and match[1] == "effect" else None
 
 
 def _asked(implied: Implied, match: re.Match[str]) -> Node:
