@@ -11,7 +11,7 @@ import numpy as np
 
 from sourcewise.errors import DataError, EstimationError
 from sourcewise.estimation.blocks import Blocks, Stacking
-from sourcewise.estimation.gmm import EFFICIENT, RIDGED, Scheme, Settings, estimate
+from sourcewise.estimation.gmm import EFFICIENT, MODELLED, RIDGED, Scheme, Settings, estimate
 from sourcewise.estimation.weights import WeightMatrix, fixed_weight
 from sourcewise.inference import Covariance, infer
 from sourcewise.moments.base import Errors
@@ -63,8 +63,8 @@ def fit(
     compiled = compile_study(study)
     gathered = _gather(study, compiled, data, missing)
     evidence = {name: part for name, (part, _) in gathered.items()}
-    blocks = Blocks(evidence, stacking, errors, centred, len(study.moments))
     scheme = cast(Scheme, weights) if isinstance(weights, str) else "fixed"
+    blocks = Blocks(evidence, stacking, errors, centred, len(study.moments), MODELLED.get(scheme))
     first = first_weight if isinstance(weights, str) else weights
     settings = Settings(scheme, float(ridge), first, int(max_iterations), int(seed))
     given = _starting_values(compiled, start)
