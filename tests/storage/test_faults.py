@@ -186,8 +186,8 @@ def test_connections_cut_during_commit(
     storage.close()
 
 
-def restarted_while_telling(directory: Path, restarts: int, batches: int) -> None:
-    with postgres(directory) as server:
+def restarted_while_telling(restarts: int, batches: int) -> None:
+    with postgres() as server:
         storage = SqlStorage(server.database(), create=True)
         campaign, acknowledged = begin(storage), []
         done: list[int] = []
@@ -212,10 +212,10 @@ def restarted_while_telling(directory: Path, restarts: int, batches: int) -> Non
         storage.close()
 
 
-def test_a_server_that_crashes_while_rows_are_told(tmp_path: Path) -> None:
-    restarted_while_telling(tmp_path, 3, 50)
+def test_a_server_that_crashes_while_rows_are_told() -> None:
+    restarted_while_telling(3, 50)
 
 
 @pytest.mark.slow
-def test_a_server_that_crashes_twenty_times_while_rows_are_told(tmp_path: Path) -> None:
-    restarted_while_telling(tmp_path, 20, 500)
+def test_a_server_that_crashes_twenty_times_while_rows_are_told() -> None:
+    restarted_while_telling(20, 500)

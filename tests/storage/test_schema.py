@@ -134,11 +134,34 @@ def released(tmp_path: Path) -> str:
 
 
 def test_a_store_of_the_first_release_goes_on(released: str) -> None:
-    campaign = sw.Campaign.open(released)
+    campaign = sw.Campaign.open(released, "frozen")
     order, status = campaign.ask(), campaign.status()
     assert order is not None
-    assert (order.round, order.rows) == (2, {"registry": 125, "survey": 125})
-    assert [source.rows for source in status.sources] == [100, 50]
+    assert (order.round, order.rows, order.cost) == (2, {"survey": 18, "both": 56}, 260.0)
+    assert [(source.rows, source.spent) for source in status.sources] == [(100, 100.0), (50, 140.0), (0, 0.0)]
     assert campaign.tell("registry", {"z": [1.0, 2.0], "x": [3.0, 1.0]}, "again").repeated
+    assert campaign.record().amendments[0].changes["cost of survey"] == (3.0, 2.0)
+    assert campaign.estimate().rows == {"registry": 100, "survey": 50}
+    rows = {name: [float(k % 5 - 2 + len(name)) for k in range(56)] for name in ("z", "x", "y")}
+    campaign.tell("both", rows)
+    campaign.tell("survey", {name: rows[name][:18] for name in ("z", "y")})
+    assert campaign.ask() == sw.Campaign.open(released, "frozen").status().order
     assert SqlStorage(released).problems() == ()
-    assert campaign.record().amendments[0].changes == {"cost of survey": (3.0, 2.0)}
+
+
+def test_rows_that_the_first_release_kept_are_read(released: str, tmp_path: Path) -> None:
+    campaign = sw.Campaign.open(released, "kept ↗")
+    assert (campaign.status().state, campaign.status().reason) == ("stopped", "enough")
+    assert campaign.tell("registry", {"z": [1.0], "x": [2.0]}).so_far == 10
+    sw.export_campaign(released, "kept ↗", tmp_path / "kept.json")
+    assert sw.import_campaign(tmp_path / "copy.db", tmp_path / "kept.json").status().sources[0].rows == 10
+
+
+def test_a_store_that_came_out_of_a_dump_logs_ahead_again(released: str) -> None:
+    """A dump does not say how its file kept its log."""
+    with sqlite3.connect(released) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+    storage = SqlStorage(released)
+    with transaction(storage.engine, writes=False) as begun:
+        assert begun.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"

@@ -44,7 +44,8 @@ def wrote(path: object, json: bool, then: str = "") -> None:
 
 def note(text: str) -> None:
     """A sentence for the reader that is no part of the result: on stderr."""
-    console(stderr=True).print(printable(text), style="dim")
+    out = console(stderr=True)
+    out.print(wrapped(printable(text), out.width), style="dim", soft_wrap=True)
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], texts: int = 1) -> Table:
@@ -67,13 +68,25 @@ def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], t
 
 def show(*parts: object) -> None:
     """Tables and texts on stdout, a blank line between them."""
-    from rich.text import Text
-
     out = console()
     for k, part in enumerate(parts):
         if k:
             out.print()
-        out.print(Text(printable(part)) if isinstance(part, str) else part)
+        if isinstance(part, str):
+            out.print(wrapped(printable(part), out.width), soft_wrap=True)
+        else:
+            out.print(part)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Broken between words only, and not where a line ends in a command: paths and commands are there to be copied."""
+    from textwrap import fill
+
+    lines = (
+        line if ": sourcewise " in line else fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+    return "\n".join(lines)
 
 
 def printable(text: str) -> str:

@@ -41,19 +41,19 @@ class SqlStorage:
     def _prepare(self, create: bool) -> None:
         with transaction(self.engine, writes=False) as connection:
             version = schema.version_of(connection)
-        if version == schema.HEAD:
-            return
+        if version is None and not create:
+            raise StorageError(f"there is no campaign in {self._where} yet; create one first")
         if version is not None:
             schema.refuse_newer(version)
-        elif not create:
-            raise StorageError(f"there is no campaign in {self._where} yet; create one first")
         if self.engine.dialect.name == "sqlite":
             self._log_ahead()
+        if version == schema.HEAD:
+            return
         with transaction(self.engine, writes=True) as connection:
             schema.upgrade(connection)
 
     def _log_ahead(self) -> None:
-        """The file remembers it, and it cannot be changed within a transaction."""
+        """The file remembers it, unless it came out of a dump, and it cannot be changed within a transaction."""
         raw = self.engine.raw_connection()
         try:
             raw.cursor().execute("PRAGMA journal_mode=WAL")

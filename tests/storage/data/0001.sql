@@ -1,0 +1,65 @@
+BEGIN TRANSACTION;
+CREATE TABLE sourcewise_campaign (
+	id INTEGER NOT NULL, 
+	name VARCHAR(200) NOT NULL, 
+	seq INTEGER NOT NULL, 
+	design TEXT NOT NULL, 
+	progress TEXT NOT NULL, 
+	PRIMARY KEY (id), 
+	UNIQUE (name)
+);
+INSERT INTO "sourcewise_campaign" VALUES(1,'frozen',8,'{"study": {"target": "beta", "moments": ["z*(x - alpha*z)", "z*(y - alpha*beta*z)"], "sources": {"registry": {"observes": ["z", "x"], "cost": 1.0}, "survey": {"observes": ["z", "y"], "cost": 2.0, "capacity": 5000}, "both": {"observes": ["z", "x", "y"], "cost": 4.0}}}, "policy": {"kind": "etg", "batch": 0.25, "per": "budget", "aim": "nearest", "ridge": 0.01}, "budget": 2000.0, "target_width": null, "level": 0.95, "stacking": "stacked", "keep_rows": false, "retired": []}','{"updated": "2026-11-19T21:24:35.552+00:00", "round": 2, "order": {"rows": {"survey": 18, "both": 56}, "cost": 260.0, "target": {"registry": 0.3333333333333333, "survey": 0.3333333333333333, "both": 0.3333333333333333}, "explores": true, "reason": "Exploring: equally many rows of every source, until the best mix can be estimated. So far: registry 66.7 %, survey 33.3 %, both 0.0 %. After this round: registry 44.6 %, survey 30.4 %, both 25.0 %.", "round": 2, "prices": {"survey": 2.0, "both": 4.0}, "centre": {"registry": {"z": 0.0, "x": 0.0}, "survey": {"z": 0.0, "y": 0.0}}, "time": "2026-11-19T21:24:35.552+00:00"}, "received": {}, "last_target": {"registry": 0.3333333333333333, "survey": 0.3333333333333333, "both": 0.3333333333333333}, "over": "", "stopped": "", "tightest": 0.021207192051384077, "look": {"round": 1, "time": "2026-11-19T21:24:35.552+00:00", "rows": {"registry": 100, "survey": 50, "both": 0}, "spent": 240.0, "value": 0.9978588717184883, "stderr": 0.06121989019811344, "level": 0.95, "interval": [0.8778700917926893, 1.1178476516442872], "anytime": [0.7732956360595405, 1.2224221073774362], "mix": {"registry": 0.6666666666666666, "survey": 0.3333333333333333, "both": 0.0}, "best_mix": {"registry": 0.5932562236552656, "survey": 0.40674377634473446, "both": 0.0}, "stderr_equal": 0.08580953972017576, "stderr_best": 0.05521333792436885, "strength": 51.41877669779394, "overid": {"statistic": 0.0, "df": 0, "pvalue": null}, "overid_by_source": {"registry": {"statistic": 0.0, "df": 0, "pvalue": null}, "survey": {"statistic": 0.0, "df": 0, "pvalue": null}}, "status": "converged", "advice": [], "weak": null}, "looked_at": 7}');
+INSERT INTO "sourcewise_campaign" VALUES(2,'kept ↗',3,'{"study": {"target": "beta", "moments": ["z*(x - alpha*z)", "z*(y - alpha*beta*z)"], "sources": {"registry": {"observes": ["z", "x"], "cost": 1.0}, "survey": {"observes": ["z", "y"], "cost": 3.0, "capacity": 5000}}}, "policy": {"kind": "etg", "batch": 0.1, "per": "budget", "aim": "nearest", "ridge": 0.01}, "budget": 90.0, "target_width": 0.5, "level": 0.95, "stacking": "stacked", "keep_rows": true, "retired": []}','{"updated": "2026-11-19T21:24:36.058+00:00", "round": 0, "order": null, "received": {}, "last_target": null, "over": "", "stopped": "enough", "tightest": null, "look": null, "looked_at": 0}');
+CREATE TABLE sourcewise_content (
+	campaign_id INTEGER NOT NULL, 
+	seq INTEGER NOT NULL, 
+	source VARCHAR(100) NOT NULL, 
+	data BLOB NOT NULL, 
+	PRIMARY KEY (campaign_id, seq), 
+	FOREIGN KEY(campaign_id) REFERENCES sourcewise_campaign (id)
+);
+INSERT INTO "sourcewise_content" VALUES(1,3,'registry',X'7B22666F726D6174223A2022736F75726365776973652E73746174697374696373222C202276657273696F6E223A20312C2022736F75726365223A20227265676973747279222C20226E223A2039382C202264726F70706564223A20302C20227465726D73223A205B2231222C202278222C20227A222C2022782A7A222C2022287A292A2A32225D2C202263656E747265223A207B227A223A20302E302C202278223A20302E307D2C20226772616D223A205B39382E302C202D332E302C20313735312E302C20302E302C203738312E302C203339322E302C203738312E302C202D3134372E302C202D33372E302C2031313636332E302C203339322E302C202D33372E302C20302E302C20353436372E302C20323734342E305D7D');
+INSERT INTO "sourcewise_content" VALUES(1,4,'registry',X'7B22666F726D6174223A2022736F75726365776973652E73746174697374696373222C202276657273696F6E223A20312C2022736F75726365223A20227265676973747279222C20226E223A20322C202264726F70706564223A20302C20227465726D73223A205B2231222C202278222C20227A222C2022782A7A222C2022287A292A2A32225D2C202263656E747265223A207B227A223A20302E302C202278223A20302E307D2C20226772616D223A205B322E302C20342E302C2031302E302C20332E302C20352E302C20352E302C20352E302C2031312E302C20372E302C2031332E302C20352E302C20372E302C20392E302C2031312E302C2031372E305D7D');
+INSERT INTO "sourcewise_content" VALUES(1,5,'survey',X'7B22666F726D6174223A2022736F75726365776973652E73746174697374696373222C202276657273696F6E223A20312C2022736F75726365223A2022737572766579222C20226E223A2035302C202264726F70706564223A20302C20227465726D73223A205B2231222C202279222C20227A222C2022792A7A222C2022287A292A2A32225D2C202263656E747265223A207B227A223A20302E302C202279223A20302E307D2C20226772616D223A205B35302E302C202D362E302C203930302E302C202D332E302C203430352E302C203230352E302C203430352E302C202D3134312E302C202D35392E302C20363134372E302C203230352E302C202D35392E302C202D32372E302C20323838392E302C20313435332E305D7D');
+INSERT INTO "sourcewise_content" VALUES(2,2,'registry',X'7B22736F75726365223A20227265676973747279222C20227661726961626C6573223A205B227A222C202278225D2C202264726F70706564223A20302C20226E223A20397D0A00000000000008C000000000000000C0000000000000F0BF0000000000000000000000000000F03F0000000000000040000000000000084000000000000008C000000000000000C000000000000020C000000000000014C000000000000000C0000000000000F03F00000000000010400000000000000040000000000000144000000000000018C000000000000008C0');
+CREATE TABLE sourcewise_event (
+	campaign_id INTEGER NOT NULL, 
+	seq INTEGER NOT NULL, 
+	"key" VARCHAR(200) NOT NULL, 
+	kind VARCHAR(20) NOT NULL, 
+	time VARCHAR(40) NOT NULL, 
+	author VARCHAR(200) NOT NULL, 
+	body TEXT NOT NULL, 
+	PRIMARY KEY (campaign_id, seq), 
+	CONSTRAINT sourcewise_event_key UNIQUE (campaign_id, "key"), 
+	FOREIGN KEY(campaign_id) REFERENCES sourcewise_campaign (id)
+);
+INSERT INTO "sourcewise_event" VALUES(1,1,'13a1897c50fd43289dec6e2bdefc9abf','created','2026-11-19T21:24:34.564+00:00','ann','{"terms":{"study":{"target":"beta","moments":["z*(x - alpha*z)","z*(y - alpha*beta*z)"],"sources":{"registry":{"observes":["z","x"],"cost":1.0},"survey":{"observes":["z","y"],"cost":3.0,"capacity":5000}}},"policy":{"kind":"etg","batch":0.25,"per":"budget","aim":"nearest","ridge":0.01},"budget":2000.0,"target_width":null,"level":0.95,"stacking":"stacked","keep_rows":false,"retired":[]},"versions":{"sourcewise":"0.1.0","python":"3.11.7","numpy":"2.4.6","scipy":"1.17.1","clarabel":"0.11.1","sqlalchemy":"2.1.8","narwhals":"2.28.0","pyarrow":"26.0.1"}}');
+INSERT INTO "sourcewise_event" VALUES(1,2,'order 1','asked','2026-11-19T21:24:35.360+00:00','ann','{"order":{"rows":{"registry":125,"survey":125},"cost":500.0,"target":{"registry":0.5,"survey":0.5},"explores":true,"reason":"Exploring: equally many rows of every source, until the best mix can be estimated. After this round: registry 50.0 %, survey 50.0 %.","round":1,"prices":{"registry":1.0,"survey":3.0},"centre":{},"time":"2026-11-19T21:24:35.360+00:00"},"look":null}');
+INSERT INTO "sourcewise_event" VALUES(1,3,'rows 024a8ad0cce9f573171140fa19c3b7df1ed2c9a8ca24d72ef491c803c2821d6c','told','2026-11-19T21:24:35.523+00:00','ann','{"batch":{"source":"registry","rows":98,"cost":98.0,"so_far":98,"round":1,"key":"rows 024a8ad0cce9f573171140fa19c3b7df1ed2c9a8ca24d72ef491c803c2821d6c","dropped":0,"time":"2026-11-19T21:24:35.523+00:00","author":"ann","repeated":false},"fingerprint":"024a8ad0cce9f573171140fa19c3b7df1ed2c9a8ca24d72ef491c803c2821d6c","cost":null,"filled":false}');
+INSERT INTO "sourcewise_event" VALUES(1,4,'again','told','2026-11-19T21:24:35.534+00:00','ann','{"batch":{"source":"registry","rows":2,"cost":2.0,"so_far":100,"round":1,"key":"again","dropped":0,"time":"2026-11-19T21:24:35.534+00:00","author":"ann","repeated":false},"fingerprint":"1ef2f46538adb04387e13e3f0759af4f6b41682b5e6f07906ea7454d47e756bd","cost":null,"filled":false}');
+INSERT INTO "sourcewise_event" VALUES(1,5,'May','told','2026-11-19T21:24:35.543+00:00','ann','{"batch":{"source":"survey","rows":50,"cost":140.0,"so_far":50,"round":1,"key":"May","dropped":0,"time":"2026-11-19T21:24:35.543+00:00","author":"ann","repeated":false},"fingerprint":"4674211c211112f49cdfb0cdb79b0015c9e4e1564c836821a61750475bac79c6","cost":140.0,"filled":false}');
+INSERT INTO "sourcewise_event" VALUES(1,6,'96d824c0726c40988df2790593f08a82','closed','2026-11-19T21:24:35.546+00:00','ann','{"reason":"the survey is slow"}');
+INSERT INTO "sourcewise_event" VALUES(1,7,'2fb64c8853494d20a6eb81b3351f8b2f','amended','2026-11-19T21:24:35.548+00:00','ann','{"changes":{"cost of survey":[3.0,2.0],"source both":[null,{"observes":["z","x","y"],"cost":4.0}]},"reason":"a grant","closed":false}');
+INSERT INTO "sourcewise_event" VALUES(1,8,'order 2','asked','2026-11-19T21:24:35.552+00:00','ann','{"order":{"rows":{"survey":18,"both":56},"cost":260.0,"target":{"registry":0.3333333333333333,"survey":0.3333333333333333,"both":0.3333333333333333},"explores":true,"reason":"Exploring: equally many rows of every source, until the best mix can be estimated. So far: registry 66.7 %, survey 33.3 %, both 0.0 %. After this round: registry 44.6 %, survey 30.4 %, both 25.0 %.","round":2,"prices":{"survey":2.0,"both":4.0},"centre":{"registry":{"z":0.0,"x":0.0},"survey":{"z":0.0,"y":0.0}},"time":"2026-11-19T21:24:35.552+00:00"},"look":{"round":1,"time":"2026-11-19T21:24:35.552+00:00","rows":{"registry":100,"survey":50,"both":0},"spent":240.0,"value":0.9978588717184883,"stderr":0.06121989019811344,"level":0.95,"interval":[0.8778700917926893,1.1178476516442872],"anytime":[0.7732956360595405,1.2224221073774362],"mix":{"registry":0.6666666666666666,"survey":0.3333333333333333,"both":0.0},"best_mix":{"registry":0.5932562236552656,"survey":0.40674377634473446,"both":0.0},"stderr_equal":0.08580953972017576,"stderr_best":0.05521333792436885,"strength":51.41877669779394,"overid":{"statistic":0.0,"df":0,"pvalue":null},"overid_by_source":{"registry":{"statistic":0.0,"df":0,"pvalue":null},"survey":{"statistic":0.0,"df":0,"pvalue":null}},"status":"converged","advice":[],"weak":null}}');
+INSERT INTO "sourcewise_event" VALUES(2,1,'74ccdc6bc5e544fa8b194d4e02b335ba','created','2026-11-19T21:24:36.042+00:00','bob','{"terms":{"study":{"target":"beta","moments":["z*(x - alpha*z)","z*(y - alpha*beta*z)"],"sources":{"registry":{"observes":["z","x"],"cost":1.0},"survey":{"observes":["z","y"],"cost":3.0,"capacity":5000}}},"policy":{"kind":"etg","batch":0.1,"per":"budget","aim":"nearest","ridge":0.01},"budget":90.0,"target_width":0.5,"level":0.95,"stacking":"stacked","keep_rows":true,"retired":[]},"versions":{"sourcewise":"0.1.0","python":"3.11.7","numpy":"2.4.6","scipy":"1.17.1","clarabel":"0.11.1","sqlalchemy":"2.1.8","narwhals":"2.28.0","pyarrow":"26.0.1"}}');
+INSERT INTO "sourcewise_event" VALUES(2,2,'rows 629ae0e20eb4cd1a499df118798a97b69c7e56698bd87445e0f5168f052b9c39','told','2026-11-19T21:24:36.054+00:00','bob','{"batch":{"source":"registry","rows":9,"cost":9.0,"so_far":9,"round":0,"key":"rows 629ae0e20eb4cd1a499df118798a97b69c7e56698bd87445e0f5168f052b9c39","dropped":0,"time":"2026-11-19T21:24:36.054+00:00","author":"bob","repeated":false},"fingerprint":"629ae0e20eb4cd1a499df118798a97b69c7e56698bd87445e0f5168f052b9c39","cost":null,"filled":false}');
+INSERT INTO "sourcewise_event" VALUES(2,3,'86e7d6934b564ced9fe6eccb942477f7','stopped','2026-11-19T21:24:36.058+00:00','bob','{"reason":"enough"}');
+CREATE TABLE sourcewise_total (
+	campaign_id INTEGER NOT NULL, 
+	source VARCHAR(100) NOT NULL, 
+	rows BIGINT NOT NULL, 
+	spent FLOAT NOT NULL, 
+	content TEXT NOT NULL, 
+	PRIMARY KEY (campaign_id, source), 
+	FOREIGN KEY(campaign_id) REFERENCES sourcewise_campaign (id)
+);
+INSERT INTO "sourcewise_total" VALUES(1,'registry',100,100.0,'{"format": "sourcewise.statistics", "version": 1, "source": "registry", "n": 100, "dropped": 0, "terms": ["1", "x", "z", "x*z", "(z)**2"], "centre": {"z": 0.0, "x": 0.0}, "gram": [100.0, 1.0, 1761.0, 3.0, 786.0, 397.0, 786.0, -136.0, -30.0, 11676.0, 397.0, -30.0, 9.0, 5478.0, 2761.0]}');
+INSERT INTO "sourcewise_total" VALUES(1,'survey',50,140.0,'{"format": "sourcewise.statistics", "version": 1, "source": "survey", "n": 50, "dropped": 0, "terms": ["1", "y", "z", "y*z", "(z)**2"], "centre": {"z": 0.0, "y": 0.0}, "gram": [50.0, -6.0, 900.0, -3.0, 405.0, 205.0, 405.0, -141.0, -59.0, 6147.0, 205.0, -59.0, -27.0, 2889.0, 1453.0]}');
+INSERT INTO "sourcewise_total" VALUES(2,'registry',9,9.0,'{"format": "sourcewise.statistics", "version": 1, "source": "registry", "n": 9, "dropped": 0, "terms": ["1", "x", "z", "x*z", "(z)**2"], "centre": {"z": 0.0, "x": 0.0}, "gram": [9.0, -12.0, 184.0, -5.0, 83.0, 41.0, 83.0, -273.0, -103.0, 1297.0, 41.0, -103.0, -35.0, 599.0, 293.0]}');
+CREATE TABLE sourcewise_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT sourcewise_version_pkc PRIMARY KEY (version_num)
+);
+INSERT INTO "sourcewise_version" VALUES('0001');
+COMMIT;
