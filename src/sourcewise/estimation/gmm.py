@@ -135,8 +135,7 @@ class UpdatedMoments:
 def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array) -> Estimates:
     """Estimates from starting values `given` (D, B), NaN where there is none."""
     starts = starting_points(study, compiled, blocks, given, settings.seed)
-    weight = fixed_weight(blocks, settings.first_weight)
-    first = _first_step(compiled, blocks, weight, starts, settings)
+    first = _first_step(compiled, blocks, _first_weight(blocks, starts[0], settings), starts, settings)
     if settings.scheme in ("identity", "fixed"):
         return first
     if settings.scheme == "ml":
@@ -147,6 +146,13 @@ def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Se
     if settings.scheme == "cue":
         return _updated(compiled, blocks, [found.theta, first.theta], found, settings)
     return replace(found, status=np.where(first.converged, found.status, first.status))
+
+
+def _first_weight(blocks: Blocks, start: Array, settings: Settings) -> Weight:
+    """The identity, unless a model of the variance has a weight to offer that does not depend on units."""
+    if blocks.weighing is None or settings.first_weight is not None:
+        return fixed_weight(blocks, settings.first_weight)
+    return efficient_weight(replace(blocks, weighing="normal").weighed, start)
 
 
 def _search(

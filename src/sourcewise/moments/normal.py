@@ -18,7 +18,7 @@ from sourcewise.moments.expand import Monomial
 from sourcewise.numerics.linalg import Array, gram_factor, matmul, orthogonalize, solve_lower
 
 PASSES = 50
-"""Towards the implied normal law; two where the moments fix all means and covariances, a few more where not."""
+"""Towards the implied normal law; one where the moments fix all means and covariances, a few more where not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,8 @@ def implied(terms: Hermite, coefficients: Array, moments: Array, mean: Array, fa
         before, spread = spread, gram_factor(np.moveaxis(0.5 * (variance + variance.swapaxes(0, 1)), -1, 0))
         exists &= np.isfinite(variance).all(axis=(0, 1)) & (np.einsum("iib->ib", spread) > 0).all(axis=0)
         at, spread = np.where(exists, at, 0.0), np.where(exists, spread, one)
+        if axes.kept.all() and len(axes.kept) == len(shift):
+            break
         if max(np.abs(at - last).max(), np.abs(spread - before).max()) <= 1e-12:
             break
     return Implied(at, spread, exists)
