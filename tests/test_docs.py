@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from sourcewise import example
 from sourcewise.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -125,3 +127,11 @@ def test_the_comparison_can_fail() -> None:
     assert not matches("a\n...\nd", "a\nb\n")
     assert not matches("a", "a\nb")
     assert list(commands("$ sourcewise x\nout\n$ ls\n")) == [("sourcewise x", "out\n"), ("ls", "")]
+
+
+def test_the_picture_of_the_readme_shows_what_the_example_gives(tmp_path: Path) -> None:
+    picture = runpy.run_path(str(ROOT / "docs" / "images" / "draw.py"))["picture"](example.run(tmp_path))
+    kept = (ROOT / "docs" / "images" / "campaign.svg").read_text(encoding="utf-8")
+    label = re.compile(r'aria-label="([^"]+)"')
+    assert label.findall(picture)[0] == label.findall(kept)[0]
+    assert "effect = 0.99" in kept

@@ -23,12 +23,17 @@ from sourcewise.errors import (
     StudyFileError,
 )
 from sourcewise.fit import fit
+from sourcewise.identification.identify import Identification, identify
 from sourcewise.orders import next_order
 from sourcewise.planning.plan import Plan, plan
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
 from sourcewise.records import Batch, Order
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
+from sourcewise.simulation.play import Strategy
+from sourcewise.simulation.results import Simulation
+from sourcewise.simulation.runner import SimulationInterrupted, simulate
+from sourcewise.simulation.worlds import FunctionWorld, LinearWorld, LotteryWorld, TableWorld
 from sourcewise.spec.study import Moment, Parameter, Source, Study
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
@@ -54,6 +59,10 @@ __all__ = [
     "ExpressionError",
     "Fit",
     "Fixed",
+    "FunctionWorld",
+    "Identification",
+    "LinearWorld",
+    "LotteryWorld",
     "Moment",
     "Order",
     "OveridTest",
@@ -62,25 +71,31 @@ __all__ = [
     "ReportError",
     "Rows",
     "Schedule",
+    "Simulation",
     "SimulationError",
+    "SimulationInterrupted",
     "Source",
     "SourcewiseError",
     "Statistics",
     "StorageError",
+    "Strategy",
     "Study",
     "StudyError",
     "StudyFile",
     "StudyFileError",
+    "TableWorld",
     "__version__",
     "allocate",
     "campaigns",
     "connect",
     "export_campaign",
     "fit",
+    "identify",
     "import_campaign",
     "next_order",
     "plan",
     "run",
+    "simulate",
     "summarize",
     "variance",
 ]

@@ -10,7 +10,7 @@ import pytest
 
 import sourcewise as sw
 from allocation import worlds
-from sourcewise.allocation.firstround import identifies
+from sourcewise.allocation.generic import identifies
 
 
 @pytest.mark.parametrize(

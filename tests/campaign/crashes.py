@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -27,11 +28,17 @@ import alembic.operations
 import alembic.runtime.migration
 import alembic.script  # noqa: F401
 from sqlalchemy import Engine, event
+from sqlalchemy.pool import Pool
 
 import sourcewise as sw
 from campaign.worlds import deal, study
 from sourcewise.records import plain
 from sourcewise.storage.sql import SqlStorage
+
+BOUNDARIES: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (Engine, ("before_cursor_execute", "after_cursor_execute", "begin", "commit", "rollback")),
+    (Pool, ("connect", "checkin")),  # behind a commit, and before its answer
+)
 
 Report = Callable[[Any], None]
 Step = Callable[[str], Any]
@@ -88,7 +95,7 @@ def timeless(found: Any) -> Any:
     """Without what no twin can share: the time, keys that are drawn, and whether an answer was repeated."""
     if isinstance(found, dict):
         hidden = {"time", "updated", "repeated", "versions"}
-        drawn = {"key"} if found.get("kind") in ("created", "amended", "over", "closed", "stopped") else set()
+        drawn = {"key"} if found.get("kind", "told") != "told" else set()
         return {key: timeless(value) for key, value in found.items() if key not in hidden | drawn}
     return [timeless(item) for item in found] if isinstance(found, list) else found
 
@@ -120,6 +127,8 @@ def in_child(work: Callable[[Report], None], *, kill_after: float | None = None)
         try:
             work(lambda fact: _send(outlet, fact))
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(status)
     os.close(outlet)
@@ -145,16 +154,9 @@ def kill_at(boundary: int) -> None:
         if next(left) == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    for name in ("before_cursor_execute", "after_cursor_execute", "begin", "commit", "rollback"):
-        event.listen(Engine, name, cross)
-    for name in ("connect", "checkin"):  # behind a commit, and before its answer
-        event.listen(sw_pool(), name, cross)
-
-
-def sw_pool() -> Any:
-    from sqlalchemy.pool import Pool
-
-    return Pool
+    for target, names in BOUNDARIES:
+        for name in names:
+            event.listen(target, name, cross)
 
 
 def play(store: str, report: Report, begin: int = 0) -> None:
@@ -165,9 +167,22 @@ def play(store: str, report: Report, begin: int = 0) -> None:
 def check_recovery(store: str, facts: list[Any], twin: dict[str, Any], answers: list[Any]) -> None:
     """What was acknowledged is what the undisturbed twin was told, and going on leads to the twin's state."""
     assert facts == answers[: len(facts)]
+    if facts:
+        check_as_it_is(store)
     play(store, lambda fact: facts.append(json.loads(json.dumps(fact))), len(facts))
     assert facts == answers
     assert state_of(store) == twin
+
+
+def check_as_it_is(store: str) -> None:
+    """What the crash left behind is whole before anybody repairs anything: no delivery stands without its money."""
+    storage = SqlStorage(store)
+    assert storage.problems() == (), storage.problems()
+    told = [found.body["batch"] for found in storage.events("c") if found.kind == "told"]
+    for name, total in storage.read("c", lambda view: view.totals()).items():
+        counted = [(batch["rows"], batch["cost"]) for batch in told if batch["source"] == name]
+        assert (total.rows, total.spent) == tuple(map(sum, zip(*counted, strict=True)))
+    storage.close()
 
 
 def boundaries(stores: Iterator[str], step: int = 1) -> dict[str, Any]:
@@ -193,14 +208,18 @@ def boundaries(stores: Iterator[str], step: int = 1) -> dict[str, Any]:
 def moments(stores: Iterator[str], times: int) -> dict[str, Any]:
     twin_store = next(stores)
     answers, _ = in_child(lambda report: play(twin_store, report))
-    twin, draw, steps = state_of(twin_store), random.Random(5), []
+    twin, draw = state_of(twin_store), random.Random(5)
+    steps: list[int] = []
     whole = min(_seconds(next(stores)) for _ in range(3))
-    for _ in range(times):
+    while len(steps) < times:
         store = next(stores)
-        facts, _ = in_child(lambda report, s=store: play(s, report), kill_after=draw.uniform(0, whole))  # type: ignore[misc]
+        facts, ended = in_child(lambda report, s=store: play(s, report), kill_after=draw.uniform(0, whole))  # type: ignore[misc]
         known = len(facts)
         check_recovery(store, facts, twin, answers)
-        steps.append(known)
+        if ended:
+            whole *= 0.97  # it was quicker than its killer, and is no kill
+        else:
+            steps.append(known)
     return {"moments": times, "after steps": {step: steps.count(step) for step in sorted(set(steps))}}
 
 
@@ -242,21 +261,24 @@ def _fork_teller(store: str, worker: int, life: int, batches: int) -> int:
     try:
         _tell_all(store, worker, life, batches)
         status = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(status)
 
 
 def _tell_all(store: str, worker: int, life: int, batches: int) -> None:
-    """A teller that died begins again with all its batches: it does not know what arrived."""
+    """A teller that died sends what it sent last again: it does not know what arrived."""
     campaign, draw, spec = sw.Campaign.open(store, "c"), random.Random(worker), study()
     deaths = sorted(draw.sample(range(batches), max(1, batches // 20)))
     if life < len(deaths):
         draw = random.Random(1000 * life + worker)
-    for number in range(batches):
+    died = deaths[life - 1] if life else 0
+    for number in range(max(0, died - 20), batches):
         source, key, rows, seed = batch_of(worker, number)
         if life < len(deaths) and number == deaths[life]:
             kill_at(draw.randint(1, 25))
-        for _ in range(draw.choice((1, 1, 2, 3)) if number >= (deaths[life - 1] if life else 0) - 3 else 1):
+        for _ in range(draw.choice((1, 1, 2, 3))):
             told = campaign.tell(source, deal(spec, source, rows, seed), key)
             assert (told.rows, told.cost) == (rows, rows * spec.sources[source].cost)
 
@@ -274,6 +296,8 @@ def _check_totals(store: str, processes: int, batches: int) -> None:
     kept = campaign.estimate().statistics
     for name, total in expected.items():
         assert kept[name].to_json() == total.to_json(), name
+        found = next(source for source in campaign.status().sources if source.name == name)
+        assert (found.rows, found.spent) == (total.n, total.n * spec.sources[name].cost)
     assert len(campaign.history()) == 3 + processes * batches
     storage = SqlStorage(store)
     assert storage.problems() == ()

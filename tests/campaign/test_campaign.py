@@ -180,7 +180,13 @@ class TestKeys:
         campaign = begin(store)
         campaign.ask()
         with pytest.raises(sw.ConflictError, match="another event"):
-            campaign.tell("registry", deal(study(), "registry", 40, 1), "order 1")
+            campaign.tell("registry", deal(study(), "registry", 40, 1), campaign.history()[1].key)
+
+    def test_no_key_of_a_user_stands_in_the_way_of_an_order(self, store: str) -> None:
+        campaign = begin(store)
+        for k in range(3):
+            campaign.tell("registry", deal(study(), "registry", 4, k), f"order {k}")
+        assert campaign.ask() is not None
 
     def test_rows_that_differ_only_in_order_are_other_rows(self, store: str) -> None:
         campaign = begin(store)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pytest
 from pyarrow import csv
 
 import sourcewise as sw
+from connectors.tables import duckdb_file, postgres_table
 from sourcewise.testing.connectors import ConnectorSuite
 
 
@@ -90,3 +93,87 @@ class TestPolars(ConnectorSuite):
 class TestPyArrow(ConnectorSuite):
     def connector(self, table: Any, **sampling: Any) -> sw.Connector:
         return sw.connect(table, **sampling)
+
+
+class TestLazyPolars(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return sw.connect(frame.lazy(), **sampling)
+
+
+class TestScannedPolars(Placed):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = self.place(f"{table.num_rows}.parquet")
+        if not path.exists():
+            pq.write_table(table, path, row_group_size=64)
+        return sw.connect(pl.scan_parquet(path), **sampling)
+
+
+class TestLazyPolarsByKey(ConnectorSuite):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return sw.connect(frame.lazy(), key="id", **sampling)
+
+
+class TestDuckDBTable(Placed):
+    """Rows told apart by their number."""
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(
+            {"kind": "duckdb", "path": str(duckdb_file(self.folder, table)), "table": "people", **sampling}
+        )
+
+
+class TestDuckDBQuery(Placed):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = duckdb_file(self.folder, table)
+        query = "SELECT * FROM people WHERE id > 0 -- a comment at the end"
+        return sw.connect(
+            {"kind": "duckdb", "path": path.name, "query": query, "key": "id", **sampling}, base=self.folder
+        )
+
+
+class TestDuckDBOverParquet(Placed):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        folder = self.folder / str(table.num_rows)
+        folder.mkdir(exist_ok=True)
+        pq.write_table(table, folder / "part.parquet")
+        query = f"SELECT * FROM '{table.num_rows}/*.parquet';"
+        return sw.connect({"kind": "duckdb", "query": query, "key": ["flag", "id"], **sampling}, base=self.folder)
+
+    def test_arrival_order_is_that_of_the_table(self) -> None:
+        """The key begins with another column than in the suite."""
+
+
+class TestDuckDBRelation(ConnectorSuite):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(duckdb.connect().from_arrow(table), key="id", **sampling)
+
+
+class TestPostgresTable(ConnectorSuite):
+    arrival = False
+
+    @pytest.fixture(autouse=True)
+    def _database(self, postgres_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.url = postgres_database()
+        monkeypatch.setenv("SURVEY_DB", self.url + "&password=secret")
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        name = postgres_table(self.url, table)
+        return sw.connect({"kind": "postgres", "url": "env:SURVEY_DB", "table": f"public.{name}", **sampling})
+
+
+class TestPostgresQuery(TestPostgresTable):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        query = f"SELECT * FROM {postgres_table(self.url, table)} WHERE label LIKE '%o%'; -- of all"
+        return sw.connect({"url": self.url, "query": query.replace(";", ""), "key": ["id"], **sampling})

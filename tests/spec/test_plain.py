@@ -42,7 +42,7 @@ def test_a_policy_comes_back_as_it_was(policy: Policy) -> None:
     ("plain", "said"),
     [
         (3, "a study must be a table"),
-        ({"target": "b"}, "needs the key 'moments'"),
+        ({"target": "b"}, "by moments or by a graph"),
         ({"target": "b", "moments": "x - b", "sources": {}}, "must be a list"),
         ({"target": "b", "moments": [1], "sources": {}}, "moment 1 must be a table"),
         ({"target": "b", "moments": ["x - b"], "sources": {"s": {"observes": "x", "price": 1}}}, "no key 'price'"),

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from sourcewise.campaign import record
 from sourcewise.campaign.delivery import Delivery, centre_of, merged, read_delivery
 from sourcewise.campaign.progress import Progress
-from sourcewise.campaign.requests import author_of, check_cost, check_text, new_key, same_batch, storage_of, time_now
+from sourcewise.campaign.requests import (
+    author_of,
+    check_cost,
+    check_reason,
+    check_text,
+    new_key,
+    same_batch,
+    storage_of,
+    time_now,
+)
 from sourcewise.campaign.seen import KeptRows, Seen, see, see_state
 from sourcewise.campaign.steps import next_step
 from sourcewise.campaign.terms import Terms, amended, terms_from_json
@@ -82,7 +91,9 @@ class Campaign:
     def open(cls, store: Store, name: str | None = None, *, author: str | None = None) -> Self:
         """A campaign that exists. Its name may be left out when the store has only one."""
         storage = storage_of(store, create=False)
-        if name is None:
+        if name is not None:
+            check_text("a campaign's name", name, 200)
+        else:
             known = storage.names()
             if len(known) != 1:
                 listed = f"it has {', '.join(map(repr, known))}" if known else "it has none"
@@ -127,7 +138,7 @@ class Campaign:
             change = Change("over", new_key(), now, self._author, {"reason": new.over, "look": look}, new.to_json())
         else:
             body = {"order": plain(new.order), "look": look}
-            change = Change("asked", f"order {new.round}", now, self._author, body, new.to_json())
+            change = Change("asked", new_key(), now, self._author, body, new.to_json())
         return (True, new.order), change
 
     def tell(
@@ -149,7 +160,7 @@ class Campaign:
         if key is not None:
             check_text("a key", key, 200)
         if cost is not None:
-            check_cost(cost)
+            cost = check_cost(cost)
         for _ in range(2):  # the centre may be fixed by somebody else meanwhile, but only once
             seen, total = self._storage.read(self._name, lambda view: (see_state(view), view.total(source)))
             centre = None if total is None else centre_of(total.content)
@@ -178,7 +189,7 @@ class Campaign:
             return None, None
         n = delivery.kept.n
         price = seen.terms.study.sources[source].cost
-        paid = float(cost) if cost is not None else price * n
+        paid = cost if cost is not None else check_cost(price * n)
         progress = replace(seen.progress.with_rows(source, n), updated=now)
         batch = Batch(
             source, n, paid, total.rows + n, seen.progress.round, name, delivery.kept.dropped, now, self._author
@@ -219,6 +230,7 @@ class Campaign:
         retire: sources to ask for nothing more. An open order that waits for one of them is closed.
         add: new sources; they must compute moments of the study as it is.
         """
+        check_reason(reason)
         chosen = (retire,) if isinstance(retire, str) else tuple(retire)
         wanted: dict[str, Any] = {"budget": budget, "policy": policy, "target_width": target_width, "retire": chosen}
         wanted |= {"cost": dict(cost or {}), "capacity": dict(capacity or {}), "add": dict(add or {})}
@@ -253,6 +265,7 @@ class Campaign:
                 raise CampaignError("there is no open order to close")
             return seen.progress.order, seen.progress.without_order()
 
+        check_reason(reason)
         return self._act("closed", {"reason": reason}, close)
 
     def stop(self, reason: str = "") -> None:
@@ -262,6 +275,7 @@ class Campaign:
             self._refuse_stopped(seen.progress)
             return None, replace(seen.progress.without_order(), stopped=reason or "by hand")
 
+        check_reason(reason)
         self._act("stopped", {"reason": reason}, stop)
 
     def history(self) -> tuple[Event, ...]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 
@@ -55,10 +54,7 @@ def _made_elsewhere(data: object) -> Statistics | Rows | None:
         return data
     if not isinstance(data, str | os.PathLike) or not os.fspath(data).lower().endswith(".json"):
         return None
-    try:
-        text = Path(data).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{os.fspath(data)} cannot be read: {error}") from None
+    text = wire.read(data)
     try:
         return Statistics.from_json(text)
     except DataError as error:

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from shlex import quote
 from typing import Any, Literal
 
 from sourcewise._version import __version__
@@ -97,6 +98,7 @@ def record_of(name: str, seen: Seen, events: tuple[Event, ...], time: str) -> Ca
     """`seen` with its data, and all events up to it."""
     terms, first = seen.terms, events[0]
     current = _current(seen, time)
+    history = read_history(events)
     return CampaignRecord(
         name=name,
         made=time,
@@ -111,16 +113,17 @@ def record_of(name: str, seen: Seen, events: tuple[Event, ...], time: str) -> Ca
         level=terms.level,
         money=money(terms.budget, seen.totals, seen.progress),
         sources=sources_of(seen),
-        rounds=_rounds(events),
-        looks=_looks(events, current),
+        rounds=history.rounds,
+        looks=_with_current(history.looks, current),
         current=current,
-        batches=tuple(_batch(event) for event in events if event.kind == "told"),
-        amendments=tuple(amendment_of(event) for event in events if event.kind == "amended"),
+        batches=history.batches,
+        amendments=history.amendments,
         versions=versions(),
         reproduce=(
-            f"pip install sourcewise=={__version__}",
-            "sourcewise import campaign.json --store sqlite:///copy.db",
-            "sourcewise report report.html --store sqlite:///copy.db",
+            f"sourcewise export campaign.json --campaign {quote(name)}  # beside the store it is in",
+            f"pip install sourcewise=={__version__}  # wherever it is to be checked",
+            "sourcewise import campaign.json --store copy.db",
+            "sourcewise report report.html --store copy.db",
         ),
         advice=() if current is None else current.advice,
     )
@@ -143,14 +146,33 @@ def _current(seen: Seen, time: str) -> Look | None:
     return look_at(seen, found, tightest, time, weak=True)
 
 
-def _looks(events: Iterable[Event], current: Look | None) -> tuple[Look, ...]:
-    """Those of every `ask`, and the current one: in place of the last if nothing came since."""
-    recorded = [event.body["look"] for event in events if event.kind in ("asked", "over")]
-    looks = [look_from_plain(look) for look in recorded if look is not None]
+@dataclass(frozen=True, slots=True)
+class History:
+    """What all events say."""
+
+    rounds: tuple[Round, ...]
+    looks: tuple[Look, ...]
+    """Those of every `ask`."""
+    batches: tuple[Batch, ...]
+    amendments: tuple[Amendment, ...]
+
+
+def read_history(events: tuple[Event, ...]) -> History:
+    looks = [event.body["look"] for event in events if event.kind in ("asked", "over")]
+    return History(
+        _rounds(events),
+        tuple(look_from_plain(look) for look in looks if look is not None),
+        tuple(_batch(event) for event in events if event.kind == "told"),
+        tuple(amendment_of(event) for event in events if event.kind == "amended"),
+    )
+
+
+def _with_current(looks: tuple[Look, ...], current: Look | None) -> tuple[Look, ...]:
+    """The current one takes the place of the last if nothing came since."""
     if current is None:
-        return tuple(looks)
+        return looks
     if looks and looks[-1].rows == current.rows:
-        looks.pop()
+        looks = looks[:-1]
     return (*looks, current)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import math
 import os
+import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from numbers import Real
@@ -15,6 +16,11 @@ from sourcewise.campaign.progress import batch_from_plain
 from sourcewise.errors import CampaignError, ConflictError
 from sourcewise.records import Batch, Event
 from sourcewise.storage.base import Storage
+
+LONGEST_REASON = 5000
+
+MOST_MONEY = 1e100
+"""What one batch may cost: no number of batches adds up to infinity."""
 
 
 def storage_of(store: str | os.PathLike[str] | Storage, *, create: bool) -> Storage:
@@ -47,12 +53,36 @@ def author_of(author: str | None) -> str:
 
 def check_text(what: str, value: object, most: int) -> None:
     if not isinstance(value, str) or not value.strip() or len(value) > most or not value.isprintable():
-        raise CampaignError(f"{what} must be a printable text of 1 to {most} characters, not {value!r}")
+        raise CampaignError(f"{what} must be a printable text of 1 to {most} characters, not {_shown(value)}")
 
 
-def check_cost(cost: object) -> None:
-    if isinstance(cost, bool) or not isinstance(cost, Real) or not 0 <= float(cost) < math.inf:
-        raise CampaignError(f"the cost of a batch must be a finite number, 0 or more, not {cost!r}")
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
+
+
+def check_reason(reason: object) -> None:
+    """Free text of any script and any number of lines, that every database and every page can hold."""
+    if not isinstance(reason, str) or len(reason) > LONGEST_REASON or any(map(_cannot_be_kept, reason)):
+        raise CampaignError(
+            f"a reason must be a text of at most {LONGEST_REASON} characters, none of them a control character, "
+            f"not {_shown(reason)}"
+        )
+
+
+def _cannot_be_kept(letter: str) -> bool:
+    return unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t"
+
+
+def check_cost(cost: object) -> float:
+    """As a plain number, so that the store can hold what was given as NumPy's number or a fraction."""
+    try:
+        number = float(cost) if isinstance(cost, Real) and not isinstance(cost, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if 0 <= number <= MOST_MONEY:
+        return abs(number)
+    raise CampaignError(f"the cost of a batch must be a number from 0 to {MOST_MONEY:g}, not {_shown(cost)}")
 
 
 def same_batch(known: Event, source: str, mark: Mapping[str, Any]) -> Batch:

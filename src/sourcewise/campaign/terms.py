@@ -116,7 +116,7 @@ def _with_sources(study: Study, sources: dict[str, Source], add: Mapping[str, So
     if not add and sources == dict(study.sources):
         return study
     try:
-        new = Study(study.moments, study.target, {**sources, **add}, dict(study.parameters), study.weights)
+        new = study.with_sources({**sources, **add})
     except StudyError as error:
         raise CampaignError(f"the campaign cannot go on with these sources: {error}") from error
     if tuple(new.parameters) != tuple(study.parameters):

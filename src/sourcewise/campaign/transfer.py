@@ -13,7 +13,8 @@ from typing import Any
 from sourcewise.campaign.campaign import Campaign, Store
 from sourcewise.campaign.delivery import merged, unpack
 from sourcewise.campaign.progress import progress_from_json
-from sourcewise.campaign.requests import author_of, storage_of
+from sourcewise.campaign.record import read_history
+from sourcewise.campaign.requests import author_of, check_text, storage_of
 from sourcewise.campaign.terms import terms_from_json
 from sourcewise.errors import CampaignError, DataError, SourcewiseError
 from sourcewise.records import Event, plain
@@ -30,6 +31,7 @@ def campaigns(store: Store) -> tuple[str, ...]:
 
 def export_campaign(store: Store, name: str, path: str | os.PathLike[str]) -> None:
     """Write a campaign, its history and all that was delivered into one JSON file."""
+    check_text("a campaign's name", name, 200)
     snapshot = _snapshot(storage_of(store, create=False), name)
     text = wire.dump(
         FORMAT,
@@ -50,18 +52,15 @@ def import_campaign(
     store: Store, path: str | os.PathLike[str], name: str | None = None, *, author: str | None = None
 ) -> Campaign:
     """A campaign from a file that `export_campaign` wrote, under its own name or another; it goes on from there."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{os.fspath(path)} cannot be read: {error}") from None
-    found = wire.load(text, FORMAT)
+    found = wire.load(wire.read(path), FORMAT)
     try:
         snapshot = _read(found.fields)
         _check(snapshot)
     except (KeyError, TypeError, ValueError, AttributeError, AssertionError, SourcewiseError) as error:
         raise DataError(f"{os.fspath(path)} was changed since it was exported, or is not whole: {error}") from None
-    storage = storage_of(store, create=True)
     chosen = name or found.text("name")
+    check_text("a campaign's name", chosen, 200)
+    storage = storage_of(store, create=True)
     storage.create(chosen, snapshot)
     return Campaign(storage, chosen, author_of(author))
 
@@ -118,9 +117,16 @@ def _unpack(packed: Mapping[str, Any]) -> Content:
 
 
 def _check(snapshot: Snapshot) -> None:
-    """Terms and progress can be read, events are numbered, and the deliveries add up to the totals."""
-    terms_from_json(snapshot.design)
+    """All of it can be read and written, events are numbered, and the deliveries add up to the totals."""
+    terms = terms_from_json(snapshot.design)
     progress_from_json(snapshot.progress)
+    read_history(snapshot.events)
+    for text in (snapshot.design, snapshot.progress, json.dumps(plain(snapshot.events), ensure_ascii=False)):
+        text.encode()  # refuses half characters, which no database holds
+    if not set(snapshot.totals) <= set(terms.study.sources):
+        raise DataError("rows came from a source that the study does not have")
+    if len({event.key for event in snapshot.events}) < len(snapshot.events):
+        raise DataError("two of its events have the same key")
     if [event.seq for event in snapshot.events] != list(range(1, len(snapshot.events) + 1)) or not snapshot.events:
         raise DataError("its events are not numbered from 1")
     costs = {event.seq: event.body["batch"]["cost"] for event in snapshot.events if event.kind == "told"}

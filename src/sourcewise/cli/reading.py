@@ -110,14 +110,14 @@ def estimate(
     Example: sourcewise estimate --level 0.9
     """
     with open_campaign(store, name) as campaign:
-        found = campaign.estimate()
+        found, cash = campaign.estimate(), campaign.status().money
     if json:
-        print_json(found.to_dict())
+        print_json(found.to_dict() | {"spent": cash.spent})
         return
-    show(*_estimate_parts(found, level))
+    show(*_estimate_parts(found, cash.spent, level))
 
 
-def _estimate_parts(found: Fit, level: float) -> list[object]:
+def _estimate_parts(found: Fit, spent: float, level: float) -> list[object]:
     named = dict(found.parameters) | {found.target.name: found.target}
     rows = [
         (name, number(e.value), number(e.stderr), interval(e.interval(level)), probability(e.pvalue))
@@ -135,7 +135,7 @@ def _estimate_parts(found: Fit, level: float) -> list[object]:
     value = f" = {number(target.value)} (s.e. {number(target.stderr)})" if target.identified else " is not identified"
     head = (
         f"Target {target.name}{value}\n"
-        f"{counted(sum(found.rows.values()))} for {money(found.cost)} at the prices of now; {found.status}\n"
+        f"{counted(sum(found.rows.values()))} for {money(spent)}; {found.status}\n"
         f"Do the sources agree? {agree}"
     )
     header = ("", "Estimate", "s.e.", f"{100 * level:g} % interval", "p of 0")

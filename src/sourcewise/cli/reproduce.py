@@ -48,7 +48,7 @@ def reproduce(
             with _Bar(name) as bar:
                 found = carry_out(chosen, means, bar)
         except SimulationInterrupted as stop:
-            typer.echo(f"sourcewise: {stop}", err=True)
+            typer.echo(f"sourcewise: {stop}".replace("the same call", "the same command"), err=True)
             raise typer.Exit(130) from None
         page = write_findings(found, folder, how)
         _show(found)

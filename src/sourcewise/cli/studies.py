@@ -111,7 +111,7 @@ def _identifying_sets(file: StudyFile) -> list[list[str]]:
     """The minimal sets of sources that identify the target; of very many sources only whether all of them do."""
     from itertools import combinations
 
-    from sourcewise.allocation.firstround import identifies
+    from sourcewise.allocation.generic import identifies
 
     study = file.study
     if not identifies(study, study.sources):

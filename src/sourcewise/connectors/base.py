@@ -129,9 +129,10 @@ class Table(Summable):
         self.close()
 
     def version(self) -> str:
-        """The fingerprint, or what the user declared in its place."""
-        declared = self.sampling.version
-        return self.fingerprint() if declared is None else "declared:" + "".join(declared.split())
+        """What the ranks depend on: the fingerprint, or what the user declared in its place; the order and its seed."""
+        declared, sampling = self.sampling.version, self.sampling
+        mark = self.fingerprint() if declared is None else "".join(declared.split())
+        return f"{mark}:arrival" if sampling.order == "arrival" else f"{mark}:{sampling.seed}"
 
     def take(self, start: int, rows: int, columns: Sequence[str]) -> dict[str, Array]:
         checked_ranks(start, rows)
@@ -175,8 +176,9 @@ def checked_ranks(start: int, rows: int) -> None:
 
 def check_version(source: str, expected: str | None, now: str) -> None:
     if expected is not None and expected != now:
+        mark = expected.rpartition(":")[0]
         raise ConnectorError(
-            f"the table of source {source!r} has changed since rows were taken from it (from {expected} to "
-            f"{now}), so the next rows could be ones already used. Restore it, or leave what was taken out of a new "
-            f"table and connect that one; if its rows are the same as before, declare so with version = …"
+            f"the table of source {source!r}, or its order or seed, has changed since rows were taken from it (from "
+            f"{expected} to {now}), so the next rows could be ones already used. Restore it; or, if all are what they "
+            f"were, declare so with version = {mark!r}"
         )

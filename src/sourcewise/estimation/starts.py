@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from sourcewise.estimation.blocks import Blocks
+from sourcewise.estimation.graph_starts import graph_starts
 from sourcewise.moments.base import Evidence
 from sourcewise.moments.compiled import CompiledStudy
 from sourcewise.numerics.linalg import Array, matmul, orthogonalize
@@ -112,6 +113,8 @@ def starting_points(study: Study, compiled: CompiledStudy, blocks: Blocks, given
 
     One set where nothing is drawn, DRAWS sets otherwise.
     """
+    if study.model is not None:
+        return graph_starts(study, compiled, blocks, given, seed)
     known = frozenset(np.flatnonzero(~np.isnan(given).any(axis=1)).tolist())
     available = frozenset(j for part in blocks.evidence.values() for j in part.positions)
     stages = plan(study, known, available)

@@ -11,8 +11,9 @@ from sourcewise.experiments.base import Experiment, Findings
 from sourcewise.experiments.drawings import drawings
 from sourcewise.plots.save import save
 from sourcewise.reporting import ExperimentPage, Table, experiment_document, write
-from sourcewise.simulation.results import ORACLE, Cell, Simulation
+from sourcewise.simulation.results import ORACLE, Simulation
 from sourcewise.simulation.runner import simulate
+from sourcewise.simulation.summary import Cell
 
 Announce = Callable[[str, int, int], None]
 """Told what is being simulated, and how many runs of how many are done."""
@@ -125,6 +126,7 @@ COLUMNS: dict[str, Callable[[Cell], str | int | float | None]] = {
     "to": lambda cell: round(cell.regret_high, 1),
     "Median": lambda cell: cell.median,
     "99th percentile": lambda cell: cell.p99,
+    "Trimmed regret %": lambda cell: round(cell.trimmed_regret, 1),
     "Coverage %": lambda cell: round(100 * cell.coverage, 1),
     "Weak coverage %": lambda cell: round(100 * cell.weak_coverage, 1),
     "Width × √B": lambda cell: cell.width,
@@ -143,7 +145,8 @@ def _table(name: str, simulation: Simulation) -> Table:
         columns[f"κ {source}"] = lambda cell, source=source: round(cell.kappa[source], 3)  # type: ignore[misc]
     rows = [[show(cell) for show in columns.values()] for cell in simulation.cells]
     note = (
-        "Regret with its 95 % interval from paired runs. Astray: runs in which some round had no estimate to follow. "
-        "Runs that did not converge count with the estimate on which they ended."
+        "Regret with its 95 % interval from paired runs. Trimmed: of the mean of the smallest 99 % of the errors. "
+        "Astray: runs in which some round had no estimate to follow. Runs that did not converge count with the "
+        "estimate on which they ended."
     )
     return Table(f"By policy and budget: {name}", rows, list(columns), note)

@@ -93,7 +93,7 @@ class Separable:
     residual: Coefficients
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class CompiledSource:
     """What one source computes. `atoms` maps texts to nodes; `separable` is None when rows have to be kept."""
 
@@ -103,9 +103,17 @@ class CompiledSource:
     atoms: Mapping[str, Node]
     atom_program: Program
     separable: Separable | None
-    rowwise: Program
     labels: tuple[str, ...]
     """The data terms as a reader would write them."""
+    nodes: tuple[Node, ...]
+    parameters: tuple[str, ...]
+
+    @cached_property
+    def rowwise(self) -> Program:
+        """The moments and their derivatives in parameters and columns; made when rows are first asked for."""
+        memo: dict[tuple[Node, str], Node] = {}
+        slopes = [derivative(node, name, memo) for node in self.nodes for name in self.parameters]
+        return Program((*self.parameters, *self.variables), [*self.nodes, *slopes])
 
     @property
     def terms(self) -> tuple[Monomial, ...]:
@@ -163,8 +171,6 @@ def compile_source(study: Study, source: str, lean: bool = False) -> CompiledSou
     separable = _separate(nodes, known, names, atoms, lean)
     if separable is None:
         atoms = {}
-    memo: dict[tuple[Node, str], Node] = {}
-    slopes = [derivative(node, name, memo) for node in nodes for name in names]
     return CompiledSource(
         source,
         variables,
@@ -172,8 +178,9 @@ def compile_source(study: Study, source: str, lean: bool = False) -> CompiledSou
         atoms,
         Program(variables, list(atoms.values())),
         separable,
-        Program((*names, *variables), nodes + slopes),
         tuple(map(describe_term, separable.terms)) if separable else (),
+        tuple(nodes),
+        names,
     )
 
 
@@ -184,7 +191,10 @@ def _separate(
     try:
         moments = [expand(node, variables, atoms, centred=not lean) for node in nodes]
         instruments = [expand(left, variables, atoms) for left, _ in halves]
-        residuals = [expand(right, variables, atoms) for _, right in halves]
+        residuals = [
+            known if right == node else expand(right, variables, atoms)
+            for (_, right), node, known in zip(halves, nodes, moments, strict=False)
+        ]
     except NotSeparableError:
         return None
     found = {m for polynomial in (*moments, *instruments, *residuals) for m in polynomial}
@@ -195,8 +205,9 @@ def _separate(
             f"use fewer moments or lower powers"
         )
     inputs = (*names, *(CENTRE + atom for atom in atoms))
-    parts = (_coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments, residuals))
-    return Separable(terms, *parts)
+    whole, left = (_coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments))
+    same = residuals == moments  # no moment has a factor of data alone: those of a graph never do
+    return Separable(terms, whole, left, whole if same else _coefficients(residuals, terms, names, inputs))
 
 
 def _split(node: Node, variables: frozenset[str]) -> tuple[Node, Node]:

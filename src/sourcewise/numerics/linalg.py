@@ -168,6 +168,21 @@ def _cholesky(gram: Array) -> Array | None:
     return factor if independent.all() else None
 
 
+def is_gram(matrix: Array) -> bool:
+    """Whether a symmetric matrix (K, K) of finite numbers is A Aᵀ for some A, up to the rounding of long sums."""
+    diagonal = matrix.diagonal()
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    with np.errstate(over="ignore"):
+        scaled = matrix / scale[:, None] / scale
+    if (diagonal < 0).any() or matrix[diagonal == 0].any() or not (np.abs(scaled) <= 1 + 1e-8).all():
+        return False
+    try:
+        np.linalg.cholesky(scaled + 1e-8 * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def psd_root(matrix: Array) -> Array:
     """U (R, M) with Uᵀ U = matrix, for a symmetric positive semi-definite weight."""
     values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))

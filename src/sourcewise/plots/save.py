@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,11 +81,15 @@ def _pdf(spec: dict[str, Any]) -> bytes:
 
 
 def _html(spec: dict[str, Any]) -> bytes:
-    import vl_convert
-
     heading = spec.get("title", {}).get("text", "Chart")
     title = heading if isinstance(heading, str) else " ".join(heading)
     # Inside a script element "</script>" would end it, wherever it stands; as an escape it is the same text.
     text = json.dumps(spec, allow_nan=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
-    library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return PAGE.format(title=escape(title), library=library, spec=text).encode()
+    return PAGE.format(title=escape(title), library=_library(), spec=text).encode()
+
+
+@cache  # bundling takes a second, as long as the rest of a figure
+def _library() -> str:
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))

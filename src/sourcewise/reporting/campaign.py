@@ -91,6 +91,7 @@ def _facts(record: CampaignRecord, look: Look) -> list[list[Cell]]:
 def _question(record: CampaignRecord) -> list[Block]:
     facts: list[list[Cell]] = [
         ["Target", record.target],
+        ["Weights of the moments", str(record.study.get("weights", "two-step"))],
         ["Policy", policy_in_words(record.policy)],
         ["Budget", money(record.money.budget)],
         [

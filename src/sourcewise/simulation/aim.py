@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,25 +84,45 @@ def best_mix(setting: Setting, blocks: Blocks, found: Estimates, place: Position
     return Aims(kappa, sound, objective)
 
 
+REACHED = 1e-9
+"""Shares of rows this near to the best mix are the best mix."""
+
+
 def least_variance(setting: Setting, policy: ETG, place: Position, aims: Aims, nearest: Array) -> Array:
     """New rows (S, B) of the price of `nearest` that leave the smallest variance."""
-    costs = setting.costs[:, None]
-    if policy.per == "rows" and (costs != costs[0]).any():
+    if policy.per == "rows" and (setting.costs != setting.costs[0]).any():
         raise SimulationError('aim="variance" with rounds counted in rows is simulated for equal prices only')
-    have, spend = place.rows * costs, nearest * costs
+    open_ones = aims.sound & (setting.limited | ~_reached(place.rows + nearest, aims.kappa))
+    at = np.flatnonzero(open_ones)
+    out = nearest.copy()
+    if at.size:
+        have, spend = (np.take(part, at, axis=-1) * setting.costs[:, None] for part in (place.rows, nearest))
+        money, value = _cheapest(setting, aims.objective, at, have, spend)
+        better = np.isfinite(value)
+        rows = np.maximum(money / setting.costs[:, None] - place.rows[:, at], 0.0)
+        out[:, at[better]] = rows[:, better]
+    return out
+
+
+def _reached(rows: Array, kappa: Array) -> NDArray[np.bool_]:
+    """Where these rows have the best mix of all, so that no other can have a smaller variance."""
+    return np.asarray((np.abs(rows - kappa * rows.sum(axis=0)) <= REACHED * rows.sum(axis=0)).all(axis=0))
+
+
+def _cheapest(
+    setting: Setting, objective: _Stacked | PooledBatch, at: NDArray[np.int64], have: Array, spend: Array
+) -> tuple[Array, Array]:
+    """Money (S, ·) in all, of which `have` is spent already, and its variance, for the problems `at`."""
     total = have.sum(axis=0) + spend.sum(axis=0)
-    if isinstance(aims.objective, PooledBatch):
-        part = aims.objective
-        limited = PooledBatch(part.masks, part.omega, part.slope, part.gradient, setting.costs, total, have)
-        even = spend.sum(axis=0)
-        start = np.divide(spend, even, out=np.full_like(spend, 1.0 / len(spend)), where=even > 0)
-        money, value = minimize_batch(limited, [start])
-    else:
-        most = np.maximum(setting.capacity[:, None] * costs, have)
-        designs = solve_batch(aims.objective.roots, aims.objective.gradient, total, have, most)
-        money, value = designs.money, designs.value
-    better = aims.sound & np.isfinite(value)
-    return np.where(better, np.maximum(money / costs - place.rows, 0.0), nearest)
+    if isinstance(objective, PooledBatch):
+        limited = replace(objective.take(at), total=total, lower=have)
+        free = spend.sum(axis=0)
+        start = np.divide(spend, free, out=np.full_like(spend, 1.0 / len(spend)), where=free > 0)
+        return minimize_batch(limited, [start])
+    most = np.maximum((setting.capacity * setting.costs)[:, None], have)
+    roots, gradient = (np.take(part, at, axis=-1) for part in (objective.roots, objective.gradient))
+    designs = solve_batch(roots, gradient, total, have, most)
+    return designs.money, designs.value
 
 
 def _per_money(setting: Setting, blocks: Blocks, theta: Array) -> Array:

@@ -15,6 +15,7 @@ from sourcewise.results import Fit
 from sourcewise.simulation.worlds import Columns, World, population_of
 from sourcewise.spec.study import Study
 from sourcewise.statistics.features import Features, choose_centre
+from sourcewise.statistics.frames import BLOCK_ROWS
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
 
@@ -52,8 +53,10 @@ def _mirror(study: Study, name: str, columns: Columns, mass: Array) -> Statistic
         chosen = np.random.Generator(np.random.SFC64(0)).choice(len(mass), size=2**16, p=mass / mass.sum())
         return Rows(name, source.variables, values[:, chosen])
     centre = choose_centre(source, values)
-    terms = Features(source, centre)(values)
-    gram = MIRRORED * (terms * mass @ terms.T)
+    features, gram = Features(source, centre), np.zeros((len(source.terms),) * 2)
+    for first in range(0, len(mass), BLOCK_ROWS):
+        terms = features(values[:, first : first + BLOCK_ROWS])
+        gram += MIRRORED * (terms * mass[first : first + BLOCK_ROWS] @ terms.T)
     gram = 0.5 * (gram + gram.T)
     gram[0, 0] = MIRRORED
     return Statistics(name, tuple(map(describe_term, source.terms)), centre, MIRRORED, gram)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -27,13 +28,9 @@ class Parts:
     folder: Path
 
     @classmethod
-    def at(cls, folder: Path, job: object, size: int) -> Parts:
-        try:
-            mark = hashlib.sha256(pickle.dumps((job, size), protocol=5)).hexdigest()
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise SimulationError(
-                f"this world cannot be saved ({error}): use a function that is defined at the top of a module"
-            ) from None
+    def at(cls, folder: Path, job: bytes, size: int) -> Parts:
+        """`job` is all that decides the numbers; the same bytes in every process."""
+        mark = hashlib.sha256(job).hexdigest()
         content = {"format": "sourcewise.simulation", "version": __version__, "job": mark, "replications": size}
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -56,9 +53,10 @@ class Parts:
         found = {}
         for first, count in pieces.items():
             try:
-                with np.load(self._file(first, count), allow_pickle=False) as file:
+                # Opened here, because np.load leaves a torn file open.
+                with self._file(first, count).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                     found[first] = _outcomes(file)
-            except (OSError, ValueError, KeyError, EOFError):
+            except (OSError, ValueError, KeyError, EOFError, BadZipFile):
                 continue
         return found
 
@@ -76,6 +74,17 @@ class Parts:
 
     def _file(self, first: int, count: int) -> Path:
         return self.folder / f"runs-{first:09d}-{first + count - 1:09d}.npz"
+
+
+def travels(job: object) -> bytes:
+    """The job as bytes, as it goes to other processes."""
+    try:
+        return pickle.dumps(job, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise SimulationError(
+            f"this world can be neither saved nor sent to other processes ({error}): use a function that is defined at "
+            f"the top of a module"
+        ) from None
 
 
 def _outcomes(file: Any) -> tuple[Outcome, ...]:

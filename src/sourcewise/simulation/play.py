@@ -6,9 +6,9 @@ the same estimator and the same allocation, with a batch axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,11 @@ from sourcewise.spec.study import Study
 
 ROUNDS = 10_000
 """No policy needs as many rounds; a campaign that does not end is a fault, not a result."""
+
+REMEMBERED = 24
+"""Answers that a block keeps for policies that come to the same rows."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ class Block:
     truth: float
     setting: Setting = field(init=False)
     compiled: CompiledStudy = field(init=False)
+    _known: dict[Hashable, Any] = field(default_factory=dict, init=False)
+    """Answers to the last questions: policies often come to the same rows, such as after exploring equally."""
 
     def __post_init__(self) -> None:
         self.compiled = compile_study(self.study)
@@ -96,7 +103,10 @@ class Block:
             going = going[asked.any(axis=0)]
         else:
             raise SimulationError(f"{strategy.policy!r} does not end after {ROUNDS} rounds")
-        estimate, stderr, converged, level = self._finish(strategy.stacking, rows, who, weak)
+        estimate, stderr, converged, level = self._once(
+            ("end", strategy.stacking, weak, *_marks(rows, who)),
+            lambda: self._finish(strategy.stacking, rows, who, weak),
+        )
         shape = (len(budgets), replications)
         return Outcome(
             budgets,
@@ -150,9 +160,23 @@ class Block:
     def aims(self, strategy: Strategy, place: Position, who: Integers) -> Aims:
         """κ̂ from the rows so far, as `next_order` finds it for one campaign."""
         assert isinstance(strategy.policy, ETG)
-        blocks = self.blocks(place.rows, who, strategy.stacking)
-        found = self._estimate(blocks, ridge=strategy.policy.ridge)
-        return best_mix(self.setting, blocks, found, place)
+        ridge = strategy.policy.ridge
+
+        def find() -> Aims:
+            blocks = self.blocks(place.rows, who, strategy.stacking)
+            return best_mix(self.setting, blocks, self._estimate(blocks, ridge=ridge), place)
+
+        return self._once(("aims", strategy.stacking, ridge, *_marks(place.rows, place.budget, who)), find)
+
+    def _once(self, question: Hashable, answer: Callable[[], T]) -> T:
+        if question in self._known:
+            self._known[question] = self._known.pop(question)  # the oldest go first
+        else:
+            self._known[question] = answer()
+            if len(self._known) > REMEMBERED:
+                del self._known[next(iter(self._known))]
+        found: T = self._known[question]
+        return found
 
     def blocks(self, rows: Array, who: Integers, stacking: Stacking) -> Blocks:
         """The evidence of problems in which the same sources have rows."""
@@ -191,7 +215,11 @@ def _alike(rows: Array) -> Iterator[Integers]:
     """Problems by the set of sources that have rows: a source without any takes no part in an estimate."""
     if not rows.size:
         return
-    patterns, which = np.unique(rows > 0, axis=1, return_inverse=True)
+    has = rows > 0
+    if (has == has[:, :1]).all():  # nearly always
+        yield np.arange(rows.shape[1])
+        return
+    patterns, which = np.unique(has, axis=1, return_inverse=True)
     for k in range(patterns.shape[1]):
         yield np.flatnonzero(which.ravel() == k)
 
@@ -200,6 +228,10 @@ def _level(criterion: Array, inference: Inference) -> Array:
     from scipy.special import chdtr
 
     return np.asarray(chdtr(inference.degrees + 1.0, criterion))
+
+
+def _marks(*arrays: Array | Integers) -> tuple[bytes, ...]:
+    return tuple(array.tobytes() for array in arrays)
 
 
 def _narrow(place: Position, which: NDArray[np.int64] | NDArray[np.bool_]) -> Position:

@@ -1,4 +1,4 @@
-"""What a simulation found: every run, and a summary by policy and budget. No run is ever dropped."""
+"""What a simulation found: every run, and a summary by policy and budget."""
 
 from __future__ import annotations
 
@@ -10,64 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sourcewise.errors import SimulationError
 from sourcewise.numerics.linalg import Array
-from sourcewise.results import normal_quantile
 from sourcewise.simulation.play import Outcome
+from sourcewise.simulation.summary import Cell, cell_of, paired_ratio
 from sourcewise.spec.study import Study
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from sourcewise.plots.theme import Chart
+
 ORACLE = "oracle"
-LEVEL = 0.95
 
+Kind = Literal["regret", "mixes", "coverage", "tails"]
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One policy at one budget. Errors are scaled: budget × squared error of the target."""
-
-    policy: str
-    budget: float
-    runs: int
-    mse: float
-    mse_se: float
-    """Standard error of `mse`."""
-    regret: float
-    """(mse − oracle's mse) / oracle's mse, in per cent; NaN without an oracle."""
-    regret_low: float
-    regret_high: float
-    """Its 95 % interval, from paired runs."""
-    median: float
-    p99: float
-    """Median and 99th percentile of the scaled squared error: a mean can be a matter of a few runs."""
-    coverage: float
-    """Share of 95 % intervals that hold the truth; an interval of a target that is not identified is the whole line."""
-    width: float
-    """Mean width of the intervals times √budget."""
-    weak_coverage: float
-    """Coverage of the interval that stays valid under weak identification; NaN where it was not asked for."""
-    rounds: float
-    """Mean number of rounds."""
-    spent: float
-    """Mean share of the budget that was spent."""
-    not_converged: int
-    not_identified: int
-    astray: int
-    """Runs in which some round had no estimate to follow."""
-    kappa: Mapping[str, float]
-    """Mean share of each source in the rows, and its standard deviation over runs."""
-    kappa_sd: Mapping[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Flat, one entry a number."""
-        plain = {part.name: getattr(self, part.name) for part in fields(self)[:-2]}
-        shares = {f"kappa_{name}": value for name, value in self.kappa.items()}
-        return plain | shares | {f"kappa_sd_{name}": value for name, value in self.kappa_sd.items()}
+CEILING = 60.0
+"""Per cent of regret beyond which a curve leaves the figure (and is named below its title)."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +57,16 @@ class Simulation:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The summary, by policy and budget."""
-        return tuple(
-            _cell(self, name, k) for name, outcome in self.outcomes.items() for k in range(len(outcome.budgets))
-        )
+        found = []
+        for name, outcome in self.outcomes.items():
+            errors = self.errors(name)
+            for k, budget in enumerate(outcome.budgets.tolist()):
+                oracle = self.errors(ORACLE)[self._place(ORACLE, budget)] if ORACLE in self.outcomes else None
+                found.append(cell_of(name, outcome, k, errors[k], oracle, self.truth, self.sources))
+        return tuple(found)
 
     def cell(self, policy: str, budget: float) -> Cell:
+        self._place(policy, budget)  # refuses what was not played
         return next(c for c in self.cells if c.policy == policy and c.budget == budget)
 
     def compare(self, policy: str, other: str, budget: float) -> tuple[float, float]:
@@ -114,12 +82,37 @@ class Simulation:
 
     def to_frame(self) -> Any:
         """The summary as a pandas data frame."""
-        return self.to_arrow().to_pandas()
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError:
+            raise SimulationError(
+                "to_frame() needs pandas: pip install 'sourcewise[pandas]'; or take to_arrow(), or save(...) a file"
+            ) from None
+
+    def figure(
+        self, kind: Kind = "regret", *, policies: Sequence[str] | None = None, title: str = "", ceiling: float = CEILING
+    ) -> Chart:
+        """A chart that `sourcewise.plots.save` writes: "regret", "mixes", "coverage" or "tails" by budget.
+
+        policies: which, in this order; all of them by default. ceiling: where the axis of regrets ends, in per cent.
+        """
+        from sourcewise.simulation.figures import draw
+
+        names = list(self.outcomes) if policies is None else list(policies)
+        for name in names:
+            self._outcome(name)
+        return draw(self, kind, names, title, ceiling)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the summary as .csv, .parquet or .json."""
         target = Path(path)
         rows = [cell.to_dict() for cell in self.cells]
+        try:
+            self._write(target, rows)
+        except OSError as error:
+            raise SimulationError(f"{str(target)!r} cannot be written: {error.strerror or error}") from None
+
+    def _write(self, target: Path, rows: list[dict[str, Any]]) -> None:
         if target.suffix == ".csv":
             with target.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, list(rows[0]))
@@ -158,55 +151,6 @@ def joined(study: Study, truth: float, names: Sequence[str], blocks: Sequence[Se
             outcome = Outcome(*(np.concatenate(pair, axis=1 if pair[0].ndim == 3 else 0) for pair in both))
         found[name] = outcome
     return Simulation(tuple(study.sources), truth, found)
-
-
-def paired_ratio(one: Array, two: Array) -> tuple[float, float]:
-    """mean(one) / mean(two) − 1 and its standard error, where runs are pairs."""
-    mean = two.mean()
-    ratio = one.mean() / mean
-    spread = (one - ratio * two).std(ddof=1) if len(one) > 1 else math.nan
-    return float(ratio - 1.0), float(spread / (mean * math.sqrt(len(one))))
-
-
-def _cell(simulation: Simulation, name: str, k: int) -> Cell:
-    outcome = simulation.outcomes[name]
-    budget, runs = float(outcome.budgets[k]), simulation.runs
-    errors = simulation.errors(name)[k]
-    ordered = np.where(np.isnan(errors), np.inf, errors)
-    z = normal_quantile(LEVEL)
-    regret, error = math.nan, math.nan
-    if ORACLE in simulation.outcomes:
-        regret, error = simulation.compare(name, ORACLE, budget)
-    identified = np.isfinite(outcome.stderr[k])
-    held = ~identified | (np.abs(outcome.estimate[k] - simulation.truth) <= z * outcome.stderr[k])
-    width = np.where(identified, 2 * z * outcome.stderr[k], np.inf).mean() * math.sqrt(budget)
-    level = outcome.weak[k]
-    weak = math.nan if np.isnan(level).all() else float((level <= LEVEL).mean())
-    total = outcome.rows[:, k].sum(axis=0)
-    shares = np.divide(outcome.rows[:, k], total, out=np.zeros(outcome.rows[:, k].shape), where=total > 0)
-    spreads = shares.std(axis=1, ddof=1) if runs > 1 else np.full(len(shares), math.nan)
-    return Cell(
-        name,
-        budget,
-        runs,
-        float(errors.mean()),
-        float(errors.std(ddof=1) / math.sqrt(runs)) if runs > 1 else math.nan,
-        100 * regret,
-        100 * (regret - z * error),
-        100 * (regret + z * error),
-        float(np.quantile(ordered, 0.5, method="lower")),
-        float(np.quantile(ordered, 0.99, method="lower")),
-        float(held.mean()),
-        float(width),
-        weak,
-        float(outcome.rounds[k].mean()),
-        float(outcome.spent[k].mean() / budget),
-        int((~outcome.converged[k]).sum()),
-        int((~identified).sum()),
-        int((outcome.astray[k] > 0).sum()),
-        dict(zip(simulation.sources, shares.mean(axis=1).tolist(), strict=True)),
-        dict(zip(simulation.sources, spreads.tolist(), strict=True)),
-    )
 
 
 def _strict(row: Mapping[str, Any]) -> dict[str, Any]:

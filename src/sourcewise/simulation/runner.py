@@ -6,10 +6,11 @@ whoever computes the blocks, and in whatever order.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -23,11 +24,12 @@ from sourcewise.errors import SimulationError
 from sourcewise.policies import Policy
 from sourcewise.simulation.history import History
 from sourcewise.simulation.oracle import best_fixed, oracle_policy
-from sourcewise.simulation.parts import Parts
+from sourcewise.simulation.parts import Parts, travels
 from sourcewise.simulation.play import Block, Outcome, Strategy
 from sourcewise.simulation.results import ORACLE, Simulation, joined
 from sourcewise.simulation.streams import GROUP, Plan, Stream, plan_source
 from sourcewise.simulation.worlds import World, target_truth
+from sourcewise.spec.plain import study_to_plain
 from sourcewise.spec.study import Study
 from sourcewise.statistics.summarize import one_blas_thread
 
@@ -73,6 +75,11 @@ class Job:
         numbers = sum(plan.numbers_per_row() * self.rows(name) for name, plan in self.plans().items())
         fitting = int(BLOCK_BYTES / (8 * max(numbers, 1.0)))
         return min(max(fitting // GROUP, 1) * GROUP, BLOCK)
+
+    def mark(self) -> bytes:
+        """What the numbers depend on. The study as text: the order of sets in its pickle differs between processes."""
+        study = json.dumps(study_to_plain(self.study)).encode()
+        return study + travels((self.world, self.games, self.seed, self.weak, self.size()))
 
     def plans(self) -> dict[str, Plan]:
         useful = (name for name in self.study.sources if self.study.moments_of(name))
@@ -141,22 +148,27 @@ def carry_out(
     """The replications of a job, those that a folder has kept excepted."""
     size = job.size()
     pieces = {first: min(size, runs - first) for first in range(0, runs, size)}
-    parts = None if save is None else Parts.at(Path(save), job, size)
+    parts = None if save is None else Parts.at(Path(save), job.mark(), size)
     done = {} if parts is None else parts.finished(pieces)
     report = progress or (lambda finished, total: None)
-    report(sum(pieces[first] for first in done), runs)
     to_do = {first: count for first, count in pieces.items() if first not in done}
     try:
-        with _executor(executor, min(workers, len(to_do))) as pool:
+        report(sum(pieces[first] for first in done), runs)
+        with _executor(executor, min(workers, len(to_do)), job) as pool:
             for first, outcomes in _played(job, to_do, pool):
                 done[first] = outcomes
                 if parts is not None:
                     parts.keep(first, outcomes)
                 report(sum(pieces[f] for f in done), runs)
+    except BrokenExecutor:
+        kept = f"; finished runs are kept in {save}, and the same call goes on from there" if save else ""
+        raise SimulationError(f"a worker process died, maybe for want of memory: try fewer workers{kept}") from None
     except KeyboardInterrupt:
         finished = sum(pieces[f] for f in done)
         how = (
-            f"they are in {save}; the same call goes on from there" if save else "with save= they would be kept on disk"
+            f"they are kept in {save}, and the same call goes on from there"
+            if save
+            else "with save= they would be kept on disk"
         )
         results = _results(job, done) if done else None
         raise SimulationInterrupted(f"stopped after {finished} of {runs} runs; {how}", results) from None
@@ -181,11 +193,12 @@ def _played(job: Job, pieces: Mapping[int, int], pool: Executor | None) -> Itera
 
 
 @contextmanager
-def _executor(given: Executor | None, workers: int) -> Iterator[Executor | None]:
+def _executor(given: Executor | None, workers: int, job: Job) -> Iterator[Executor | None]:
     """The caller's executor, which stays the caller's; or processes of our own; or none, for one worker."""
     if given is not None or workers <= 1:
         yield given
         return
+    travels(job)
     # Not forked: threads of this process (BLAS, Arrow) would leave locks behind in the child.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_ctrl_c_to_parent) as pool:
         yield pool

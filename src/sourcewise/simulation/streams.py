@@ -9,7 +9,7 @@ Sums are kept every STRIDE rows; what lies between is summed when it is asked fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from sourcewise.statistics.frames import BLOCK_ROWS
 
 GROUP = 64
 PIECE = 128
-STRIDE = 16
+STRIDE = 8
 NEAR = 10.0
 """Up to this many standard deviations from the origin, sums of products need no centre."""
 
@@ -77,9 +77,17 @@ def _pilot(world: World | History, study: Study, source: CompiledSource) -> Arra
     """Columns (variables, n) of some rows, which say where the centre should be."""
     if isinstance(world, History):
         return world.pilot(source.name, source.variables, PILOT)
-    random = np.random.Generator(np.random.SFC64(0))
-    columns = dealt(world, random, PILOT, study.sources[source.name].observes, source.name)
-    return np.stack([columns[name] for name in source.variables])
+    observes = study.sources[source.name].observes
+    first, again = (
+        dealt(world, np.random.Generator(np.random.SFC64(0)), PILOT, observes, source.name) for _ in range(2)
+    )
+    for name in observes:
+        if not np.array_equal(first[name], again[name]):
+            raise SimulationError(
+                f"the world dealt two different {name!r} from equal generators; it must draw with the generator that "
+                f"it is given, and with nothing else"
+            )
+    return np.stack([first[name] for name in source.variables])
 
 
 def _pieces(
@@ -102,15 +110,22 @@ def dealt(
 ) -> dict[str, Array]:
     """Rows of the variables that a source observes; what a user's world returns is checked here."""
     columns = world.deal(random, rows)
+    if not isinstance(columns, Mapping):
+        raise SimulationError(f"a world deals a dict of columns, not {type(columns).__name__}")
     found = {}
     for name in observes:
         if name not in columns:
             raise SimulationError(f"source {source!r} observes {name!r}, which the world does not deal")
-        values = np.asarray(columns[name], dtype=np.float64)
+        try:
+            values = np.asarray(columns[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise SimulationError(f"the world dealt {name!r} as something else than numbers") from None
         if values.shape != (rows,):
             raise SimulationError(
                 f"the world dealt {name!r} with shape {values.shape} where {rows} rows were asked for"
             )
+        if not np.isfinite(values).all():
+            raise SimulationError(f"the world dealt a value of {name!r} that is not a finite number")
         found[name] = values
     return found
 

@@ -8,9 +8,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from sourcewise.errors import StudyError, at
-from sourcewise.spec.study import Moment, Parameter, Source, Study
+from sourcewise.spec.graph.ask import GraphModel
+from sourcewise.spec.study import GRAPH_WEIGHTS, Moment, Parameter, Source, Study
 
-STUDY_KEYS = ("target", "moments", "sources", "parameters", "weights")
+STUDY_KEYS = ("target", "moments", "graph", "intercepts", "latent", "sources", "parameters", "weights")
 SOURCE_KEYS = ("observes", "cost", "capacity")
 MOMENT_KEYS = ("expr", "sources", "name")
 PARAMETER_KEYS = ("start", "lower", "upper")
@@ -18,20 +19,51 @@ PARAMETER_KEYS = ("start", "lower", "upper")
 
 def study_to_plain(study: Study) -> dict[str, Any]:
     """What is at its default is left out; `study_from_plain` restores an equal study."""
+    usual = _derived_parameters(study)
     plain: dict[str, Any] = {
         "target": study.target,
-        "moments": [_moment(moment) for moment in study.moments],
+        **(_moments(study) if study.model is None else _graph(study.model)),
         "sources": {name: _source(source) for name, source in study.sources.items()},
     }
-    parameters = {name: _parameter(parameter) for name, parameter in study.parameters.items()}
+    parameters = {name: _parameter(own) for name, own in study.parameters.items() if own != usual.get(name)}
     declared = {name: value for name, value in parameters.items() if value}
     plain |= {"parameters": declared} if declared else {}
-    return plain | ({} if study.weights == "two-step" else {"weights": study.weights})
+    default = "two-step" if study.model is None else GRAPH_WEIGHTS
+    return plain | ({} if study.weights == default else {"weights": study.weights})
+
+
+def _moments(study: Study) -> dict[str, Any]:
+    return {"moments": [_moment(moment) for moment in study.moments]}
+
+
+def _graph(model: GraphModel) -> dict[str, Any]:
+    found: dict[str, Any] = {"graph": model.text}
+    found |= {} if model.intercepts else {"intercepts": False}
+    return found | ({} if model.latent == "keep" else {"latent": model.latent})
+
+
+def _derived_parameters(study: Study) -> Mapping[str, Parameter]:
+    """The parameters as the graph alone declares them."""
+    if study.model is None:
+        return {}
+    return Study.from_graph(study.model, study.target, study.sources).parameters
 
 
 def study_from_plain(plain: object) -> Study:
     """A study from a table of plain values; what is wrong is said with the place where it stands."""
-    table = fields(plain, "a study", STUDY_KEYS, needed=("target", "moments", "sources"))
+    table = fields(plain, "a study", STUDY_KEYS, needed=("target",))
+    if ("moments" in table) == ("graph" in table):
+        many = "not both" if "graph" in table else "and this one has neither"
+        with at("graph"):
+            raise StudyError(f"a study says what holds by moments or by a graph, {many}")
+    if "sources" not in table:
+        raise StudyError("a study needs the key 'sources'")
+    if "graph" in table:
+        return _read_graph(table)
+    for key in ("intercepts", "latent"):
+        if key in table:
+            with at(key):
+                raise StudyError(f"{key} says how a graph is to be read, and this study has moments")
     moments = table["moments"]
     with at("moments"):
         if not isinstance(moments, list):
@@ -39,6 +71,15 @@ def study_from_plain(plain: object) -> Study:
         read = [_read_moment(moment, k) for k, moment in enumerate(moments, 1)]
     sources, parameters = read_sources(table["sources"]), read_parameters(table.get("parameters", {}))
     return Study(read, table["target"], sources, parameters, table.get("weights", "two-step"))
+
+
+def _read_graph(table: Mapping[str, Any]) -> Study:
+    if not isinstance(table["graph"], str):
+        with at("graph"):
+            raise StudyError(f'a graph is a text such as "Z -> X; X -> Y; X <-> Y", not {table["graph"]!r}')
+    asked = {key: table[key] for key in ("intercepts", "latent", "weights") if key in table}
+    sources, parameters = read_sources(table["sources"]), read_parameters(table.get("parameters", {}))
+    return Study.from_graph(table["graph"], table["target"], sources, parameters=parameters, **asked)
 
 
 def read_sources(plain: object) -> dict[str, Source]:

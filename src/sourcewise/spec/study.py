@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from sourcewise.errors import StudyError, at
 from sourcewise.spec.expression import parse
+from sourcewise.spec.graph.ask import GraphModel, Latent, derive
 from sourcewise.spec.nodes import Compare, Node, children
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -74,6 +75,14 @@ class Moment:
     def label(self) -> str:
         return self.name or self.expr
 
+    @classmethod
+    def _of(cls, node: Node, expr: str) -> Self:
+        """A moment that was derived, not read; `expr` is what a reader gets to see of it."""
+        moment = object.__new__(cls)
+        for key, value in (("expr", expr), ("sources", None), ("name", None), ("node", node)):
+            object.__setattr__(moment, key, value)
+        return moment
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -118,6 +127,8 @@ class Study:
     parameters: Mapping[str, Parameter]
     weights: str
     target_node: Node = field(repr=False)
+    model: GraphModel | None
+    """The causal graph that the moments were derived from."""
 
     def __init__(
         self,
@@ -131,23 +142,75 @@ class Study:
             moments = [moments]
         if not isinstance(moments, Iterable):
             raise StudyError(f"moments must be a list of formulas, not {moments!r}")
+        checked = tuple(m if isinstance(m, Moment) else Moment(m) for m in moments)
+        self._set(moments=checked, sources=MappingProxyType(_check_sources(sources)), target=target, model=None)
+        with at("target"):
+            self._set(target_node=parse(target))
+        self._finish(_names_in(self), parameters, weights)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: object,
+        target: str,
+        sources: Mapping[str, Source],
+        *,
+        intercepts: bool = True,
+        latent: Latent = "keep",
+        parameters: Mapping[str, Parameter] | None = None,
+        weights: str = GRAPH_WEIGHTS,
+    ) -> Self:
+        """The study that a causal graph of linear effects implies: a moment for the mean of each variable, and one for
+        the covariance of each pair that some source sees together.
+
+        graph: arrow text such as "Z -> X; X -> Y; X <-> Y", DOT, dagitty, lavaan syntax, or a networkx.DiGraph.
+        target: "effect(X -> Y)" (total), "direct(X -> Y)", or a formula in these and in names of coefficients.
+        intercepts: whether means are parameters; without, every variable has the mean 0.
+        latent: "keep" variables that no source observes as parts of the model, or "project" them out.
+        parameters: starting values and bounds of coefficients that have a name.
+        """
+        found = _check_sources(sources)
+        model = GraphModel.read(graph, target, intercepts, latent)
+        derived = derive(model, {name: source.observes for name, source in found.items()})
+        study = object.__new__(cls)
+        moments = tuple(Moment._of(node, text) for node, text in derived.moments)
+        study._set(moments=moments, sources=MappingProxyType(found), target=target, model=model)
+        study._set(target_node=derived.target)
+        if not isinstance(parameters, Mapping | None):
+            raise StudyError(f"parameters must map names to Parameter(...), not {parameters!r}")
+        study._finish(derived.parameters, _with_bounds(derived.variances, parameters or {}), weights)
+        return study
+
+    def _set(self, **values: object) -> None:
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    def _finish(self, names: Sequence[str], parameters: Mapping[str, Parameter] | None, weights: str) -> None:
+        """Check that everything fits together; `names` are the parameters in order."""
         if not isinstance(parameters, Mapping | None):
             raise StudyError(f"parameters must map names to Parameter(...), not {parameters!r}")
         with at("weights"):
-            object.__setattr__(self, "weights", check_weights(weights))
+            self._set(weights=check_weights(weights))
         given = dict(parameters or {})
-        checked = tuple(m if isinstance(m, Moment) else Moment(m) for m in moments)
-        object.__setattr__(self, "sources", MappingProxyType(_check_sources(sources)))
-        object.__setattr__(self, "moments", checked)
-        object.__setattr__(self, "target", target)
-        with at("target"):
-            object.__setattr__(self, "target_node", parse(target))
         _check_moments(self)
-        names = _parameter_names(self)
-        _check_parameters(self, names, given)
+        _check_parameters(self, tuple(names), given)
         with at("target"):
-            _check_target(self, names)
-        object.__setattr__(self, "parameters", MappingProxyType({name: given.get(name, Parameter()) for name in names}))
+            _check_target(self, tuple(names))
+        self._set(parameters=MappingProxyType({name: given.get(name, Parameter()) for name in names}))
+
+    def with_sources(self, sources: Mapping[str, Source]) -> Self:
+        """The same question to other sources."""
+        own = dict(self.parameters)
+        if self.model is None:
+            return type(self)(self.moments, self.target, sources, own, self.weights)
+        return self._derived(self.model, sources, own, self.weights)
+
+    @classmethod
+    def _derived(
+        cls, model: GraphModel, sources: Mapping[str, Source], parameters: Mapping[str, Parameter], weights: str
+    ) -> Self:
+        asked = {"intercepts": model.intercepts, "latent": model.latent, "weights": weights}
+        return cls.from_graph(model, model.target, sources, parameters=parameters, **asked)  # type: ignore[arg-type]
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -165,7 +228,9 @@ class Study:
         )
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.moments, self.target, tuple(self.sources.items()), tuple(self.parameters.items()), self.weights)
+        # Equal graphs may list their variables in another order, and then moments and parameters have another one.
+        declared = tuple(self.sources.items()), tuple(self.parameters.items())
+        return (self.moments, self.target, *declared, self.weights, self.model)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Study) and self._key() == other._key()
@@ -174,7 +239,24 @@ class Study:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Study, (self.moments, self.target, dict(self.sources), dict(self.parameters), self.weights)
+        rest = dict(self.sources), dict(self.parameters), self.weights
+        return (Study, (self.moments, self.target, *rest)) if self.model is None else (_again, (self.model, *rest))
+
+
+def _again(
+    model: GraphModel, sources: Mapping[str, Source], parameters: Mapping[str, Parameter], weights: str
+) -> Study:
+    return Study._derived(model, sources, parameters, weights)
+
+
+def _with_bounds(variances: Iterable[str], given: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """No variance is searched for below 0."""
+    found = dict(given)
+    for name in variances:
+        own = given.get(name, Parameter())
+        if isinstance(own, Parameter):
+            found[name] = Parameter(own.start, max(own.lower, 0.0), own.upper)
+    return found
 
 
 def check_weights(weights: object) -> str:
@@ -288,12 +370,19 @@ def _check_comparisons(study: Study, moment: Moment) -> None:
 
 
 def _compared_names(node: Node) -> frozenset[str]:
-    if isinstance(node, Compare):
-        return node.symbols
-    return frozenset().union(*(_compared_names(child) for child in children(node)))
+    """Names inside comparisons. Parts that stand in several places are looked at once."""
+    found, seen, waiting = set[str](), {node}, [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Compare):
+            found |= part.symbols
+        fresh = set(children(part)) - seen
+        seen |= fresh
+        waiting += fresh
+    return frozenset(found)
 
 
-def _parameter_names(study: Study) -> tuple[str, ...]:
+def _names_in(study: Study) -> tuple[str, ...]:
     """Parameters in the order in which a reader of the moments meets them."""
     known = set(study.variables)
     names: dict[str, None] = {}

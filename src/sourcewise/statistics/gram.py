@@ -16,10 +16,13 @@ import numpy as np
 from sourcewise.errors import DataError
 from sourcewise.moments.compiled import CompiledSource
 from sourcewise.moments.separable import GramEvidence
-from sourcewise.numerics.linalg import Array
+from sourcewise.numerics.linalg import Array, is_gram
 from sourcewise.statistics import wire
 
 FORMAT = "sourcewise.statistics"
+
+MOST_ROWS = 2**53
+"""The sum of as many ones is exact, and it fits into the columns of a database."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,9 +122,10 @@ def _check(statistics: Statistics) -> None:
     if not statistics.terms or statistics.terms[0] != "1" or len(set(statistics.terms)) < size:
         raise DataError(f"statistics of source {name!r} need different data terms, the first of them 1")
     counts = (statistics.n, statistics.dropped)
-    if not all(isinstance(count, int) for count in counts) or statistics.n < 1 or statistics.dropped < 0:
+    whole = all(isinstance(count, int) for count in counts)
+    if not whole or statistics.n < 1 or statistics.dropped < 0 or max(counts) > MOST_ROWS:
         raise DataError(
-            f"statistics of source {name!r} need whole numbers n ≥ 1 and dropped ≥ 0, "
+            f"statistics of source {name!r} need whole numbers n ≥ 1 and dropped ≥ 0, both at most 2⁵³, "
             f"not {statistics.n!r}, {statistics.dropped!r}"
         )
     if gram.shape != (size, size):
@@ -138,9 +142,7 @@ def _check(statistics: Statistics) -> None:
             f"the sums of products of source {name!r} vanish: its values are too small to be multiplied; "
             f"express its variables in smaller units"
         )
-    bound = np.sqrt(np.maximum(diagonal, 0.0))
-    consistent = (np.abs(gram) <= np.outer(bound, bound) * (1 + 1e-9)).all()
-    if gram[0, 0] != statistics.n or not consistent or not (gram == gram.T).all():
+    if gram[0, 0] != statistics.n or not (gram == gram.T).all() or not is_gram(gram):
         raise DataError(f"the Gram matrix given for source {name!r} is not one: no rows could have produced it")
 
 

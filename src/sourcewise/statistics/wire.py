@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,28 @@ from sourcewise.numerics.linalg import Array
 
 VERSION = 1
 
+LARGEST = 1 << 28
+"""Bytes of a JSON file: a campaign of 100,000 deliveries has as many, or a batch of 10 million numbers."""
+
 
 def dump(kind: str, **content: Any) -> str:
     """One JSON object; Python writes a float with the fewest digits that restore it exactly."""
     return json.dumps({"format": kind, "version": VERSION, **content}, allow_nan=False, ensure_ascii=False)
+
+
+def read(path: str | os.PathLike[str]) -> str:
+    """The text of a JSON file, unless it is larger than any that somebody would send."""
+    shown = repr(os.fspath(path))
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = os.fstat(file.fileno())
+            if not S_ISREG(found.st_mode):
+                raise DataError(f"{shown} is no file but a device or a pipe, which may never end")
+            if found.st_size > LARGEST:
+                raise DataError(f"{shown} is larger than {LARGEST >> 20} MB, the most that is read of a JSON file")
+            return file.read()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{shown} cannot be read: {error}") from None
 
 
 def load(text: str | bytes, kind: str) -> Content:

@@ -71,7 +71,8 @@ class SqlStorage:
         except StorageError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise
-            attempt()  # somebody created it at the same moment: now it is known
+            # somebody created it at the same moment: now it is known
+            persistently(attempt, f"creating campaign {name!r}")
 
     def names(self) -> tuple[str, ...]:
         def attempt() -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from sourcewise.errors import SourcewiseError, StudyFileError, at
 from sourcewise.policies import ETG, Policy, policy_from_plain, policy_to_plain
-from sourcewise.spec.plain import fields, named_tables, read_sources, study_from_plain, study_to_plain
-from sourcewise.spec.study import GRAPH_WEIGHTS, Source, Study
+from sourcewise.spec.plain import STUDY_KEYS, fields, named_tables, study_from_plain, study_to_plain
+from sourcewise.spec.study import Study
 from sourcewise.studyfile import toml
 from sourcewise.studyfile.scan import Lines
 
@@ -22,6 +22,8 @@ KEYS = (
     "target",
     "moments",
     "graph",
+    "intercepts",
+    "latent",
     "weights",
     "budget",
     "precision",
@@ -58,14 +60,6 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
-    """A study declared by a causal graph: its text, and the target as it was asked for."""
-
-    text: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
 class StudyFile:
     """A study, how much to spend on it and how, and where the rows of each source come from.
 
@@ -81,7 +75,6 @@ class StudyFile:
     name: str = ""
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     world: Mapping[str, Any] | None = None
-    graph: Graph | None = None
     origin: Origin = field(default_factory=Origin, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -127,18 +120,15 @@ class StudyFile:
         """From a table of plain values, as TOML and JSON hold them."""
         table = fields(plain, "a study file", KEYS, needed=("target", "sources"))
         sources, data = _split(table["sources"])
-        study, graph = _study(table, sources)
+        study = study_from_plain({key: table[key] for key in STUDY_KEYS if key in table} | {"sources": sources})
         with at("policy"):
             policy = _policy(table["policy"]) if "policy" in table else ETG()
         rest = {key: table[key] for key in ("budget", "precision", "name", "world") if key in table}
-        return cls(study, policy, data=data, graph=graph, origin=origin or Origin(), **rest)
+        return cls(study, policy, data=data, origin=origin or Origin(), **rest)
 
     def to_plain(self) -> dict[str, Any]:
         """A table of plain values from which `from_plain` restores an equal study file."""
         study = study_to_plain(self.study)
-        if self.graph is not None:
-            study = {"target": self.graph.target, "graph": self.graph.text, "sources": study["sources"]}
-            study |= {} if self.study.weights == GRAPH_WEIGHTS else {"weights": self.study.weights}
         for name, table in self.data.items():
             study["sources"][name]["data"] = dict(table)
         sources, parameters = study.pop("sources"), study.pop("parameters", None)
@@ -146,32 +136,6 @@ class StudyFile:
         optional = {"name": self.name or None, **study, "budget": self.budget, "precision": self.precision}
         every = {**optional, **tables, "world": None if self.world is None else dict(self.world)}
         return {key: value for key, value in every.items() if value is not None}
-
-
-def _study(table: Mapping[str, Any], sources: Mapping[str, Any]) -> tuple[Study, Graph | None]:
-    """From moments, or from a graph in their place."""
-    if ("moments" in table) == ("graph" in table):
-        many = "not both" if "graph" in table else "and this one has neither"
-        with at("graph"):
-            raise StudyFileError(f"a study file says what holds by moments or by a graph, {many}")
-    if "moments" in table:
-        keys = ("target", "moments", "parameters", "weights")
-        return study_from_plain({key: table[key] for key in keys if key in table} | {"sources": sources}), None
-    if "parameters" in table:
-        with at("parameters"):
-            raise StudyFileError("a graph names its parameters itself; leave the parameters out")
-    with at("graph"):
-        study = _from_graph(table["graph"], table["target"], read_sources(sources), table.get("weights"))
-    return study, Graph(table["graph"], table["target"])
-
-
-def _from_graph(graph: str, target: str, sources: Mapping[str, Source], weights: str | None) -> Study:
-    derive = getattr(Study, "from_graph", None)
-    if derive is None:
-        raise StudyFileError("this version derives no moments from graphs yet; write the moments down")
-    options = {} if weights is None else {"weights": weights}
-    study: Study = derive(graph, target=target, sources=sources, **options)
-    return study
 
 
 def _policy(plain: object) -> Policy:

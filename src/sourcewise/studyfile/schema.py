@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from sourcewise.spec.graph.ask import Latent
 from sourcewise.spec.study import WEIGHTS
 from sourcewise.studyfile.file import DATA_KEYS
 
@@ -35,6 +36,11 @@ def schema() -> Schema:
                 "target": {"description": "The formula in the parameters that is to be estimated.", **FORMULA},
                 "moments": _moments(),
                 "graph": {"description": "A causal graph, in place of moments.", "type": "string", "minLength": 1},
+                "intercepts": {"description": "Whether a graph's variables have means.", "type": "boolean"},
+                "latent": {
+                    "description": "Whether variables that no source observes stay parts of a graph.",
+                    "enum": list(get_args(Latent)),
+                },
                 "weights": {"description": "How estimates weigh the moments.", "enum": list(WEIGHTS)},
                 "budget": {"description": "All the money there is, in the unit of the costs.", **POSITIVE},
                 "precision": {
@@ -48,6 +54,7 @@ def schema() -> Schema:
             },
             ("target", "sources"),
             oneOf=[{"required": ["moments"]}, {"required": ["graph"]}],
+            dependentRequired={"intercepts": ["graph"], "latent": ["graph"]},
         ),
     }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sourcewise.errors import StudyError, at
 from sourcewise.spec.graph.arrows import read_arrows
+from sourcewise.spec.graph.lavaan import is_lavaan, read_lavaan
 from sourcewise.spec.graph.model import MOST_EDGES, MOST_NODES, Coefficient, Graph, Link, assemble
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def read_graph(given: object) -> Graph:
 def _from_text(text: str) -> Graph:
     if len(text) > LONGEST:
         raise StudyError(f"the graph's text has {len(text):,} characters and may have {LONGEST:,}")
-    return read_arrows(text)
+    return read_lavaan(text) if is_lavaan(text) else read_arrows(text)
 
 
 def _from_networkx(given: DiGraph[Any]) -> Graph:

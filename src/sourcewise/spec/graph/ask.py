@@ -1,0 +1,113 @@
+"""What is asked of a graph, and the study that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self, cast, get_args
+
+from sourcewise.errors import StudyError, at
+from sourcewise.spec.graph.derive import Implied, Pair, covariance_restriction, mean_restriction, pairs_seen
+from sourcewise.spec.graph.model import Graph
+from sourcewise.spec.graph.project import project
+from sourcewise.spec.graph.read import read_graph
+from sourcewise.spec.graph.target import target_node
+from sourcewise.spec.nodes import Node, text_within
+
+Latent = Literal["keep", "project"]
+LONGEST_TEXT = 120
+"""Characters of a derived moment that is shown as a formula."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphModel:
+    """A graph with what was asked of it: enough to derive its study, whatever the sources are."""
+
+    graph: Graph
+    target: str
+    intercepts: bool = True
+    latent: Latent = "keep"
+    text: str = field(default="", compare=False, repr=False)
+    """The graph as it was written."""
+
+    @classmethod
+    def read(cls, graph: object, target: str, intercepts: object = True, latent: object = "keep") -> Self:
+        if isinstance(graph, GraphModel):
+            return replace(graph, target=target)  # type: ignore[return-value]
+        if not isinstance(intercepts, bool):
+            raise StudyError(f"intercepts must be True or False, not {intercepts!r}")
+        if latent not in get_args(Latent):
+            raise StudyError(f"latent must be one of {', '.join(map(repr, get_args(Latent)))}, not {latent!r}")
+        found = read_graph(graph)
+        if not intercepts and any(value is not None for value in found.intercepts):
+            raise StudyError("the graph gives intercepts, and intercepts=False leaves them out; drop one of the two")
+        return cls(
+            found, target, intercepts, cast(Latent, latent), graph if isinstance(graph, str) else found.to_text()
+        )
+
+    def seen_by(self, sources: Mapping[str, Sequence[str]]) -> Graph:
+        """The graph in which exactly the variables that no source observes are latent, or are no more."""
+        graph = self.graph
+        for name, observed in sources.items():
+            for variable in observed:
+                with at("sources", name, "observes"):
+                    _check_observed(graph, name, variable)
+        seen = {variable for observed in sources.values() for variable in observed}
+        hidden = frozenset(graph.nodes) - seen
+        return project(graph, hidden) if self.latent == "project" else replace(graph, latent=hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Moments with their texts, the target, parameters in order, and those that are variances."""
+
+    moments: list[tuple[Node, str]]
+    target: Node
+    parameters: tuple[str, ...]
+    variances: frozenset[str]
+
+
+def derive(model: GraphModel, sources: Mapping[str, Sequence[str]]) -> Derived:
+    implied = implied_by(model, sources)
+    target = target_node(implied, model.target)
+    means, pairs = restrictions(implied, sources.values())
+    moments = [(node := mean_restriction(implied, name), _text(node, f"{name} - mean of {name}")) for name in means]
+    for pair in pairs:
+        node = covariance_restriction(implied, pair)
+        moments.append((node, _text(node, _in_words(implied, pair))))
+    used = target.symbols.union(*(node.symbols for node, _ in moments))
+    variances = frozenset(value for value in implied.variances.values() if isinstance(value, str))
+    names = tuple(name for name in implied.names() if name in used)
+    return Derived(moments, target, names, variances & used)
+
+
+def implied_by(model: GraphModel, sources: Mapping[str, Sequence[str]]) -> Implied:
+    return Implied(model.seen_by(sources), model.intercepts, model.graph.latent)
+
+
+def restrictions(implied: Implied, observed: Iterable[Sequence[str]]) -> tuple[list[str], list[Pair]]:
+    """Variables of which the mean, and pairs of which the covariance, is a moment, in the order of the moments."""
+    pairs = pairs_seen(observed, implied.order)
+    return [one for one, other in pairs if one == other and implied.intercepts], pairs
+
+
+def _in_words(implied: Implied, pair: Pair) -> str:
+    centred = [f"({name} - {mean})" if (mean := implied.mean_names.get(name)) else name for name in pair]
+    if pair[0] == pair[1]:
+        return f"{centred[0]}**2 - variance of {pair[0]}"
+    return f"{'*'.join(centred)} - covariance of {pair[0]} and {pair[1]}"
+
+
+def _text(node: Node, words: str) -> str:
+    return text_within(node, LONGEST_TEXT) or words
+
+
+def _check_observed(graph: Graph, source: str, variable: str) -> None:
+    if variable not in graph.nodes:
+        known = ", ".join(graph.nodes[:20]) + (", ..." if len(graph.nodes) > 20 else "")
+        raise StudyError(
+            f"source {source!r} observes {variable!r}, which is no variable of the graph ({known}); leave it out, or "
+            f"add it to the graph"
+        )
+    if variable in graph.latent:
+        raise StudyError(f"source {source!r} observes {variable!r}, which the graph says is latent; change one of them")
