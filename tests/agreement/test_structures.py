@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares, root
 
-from agreement.models import Array
+from agreement.models import Array, inverse
 from agreement.rows import fit_structure, study_of, values_of
 from agreement.structures import Structure, ability, democracy
 
@@ -66,7 +66,8 @@ class Reference:
             return np.asarray(self.slopes(theta).T @ weight @ self.residual(theta))
 
         start = self.minimum(self.model.normal_weight(self.sample))
-        found = root(gradient, start, method="hybr", options={"xtol": 1e-14, "maxfev": 20_000})
+        options: Any = {"xtol": 1e-14, "maxfev": 20_000}
+        found = root(gradient, start, method="hybr", options=options)
         assert np.abs(gradient(found.x)).max() < 1e-7
         return np.asarray(found.x)
 
@@ -98,7 +99,7 @@ def test_maximum_likelihood(name: str) -> None:
     outside, fit = reference(name), fit_structure(MODELS[name](), "ml", covariance="model")
     theta = outside.likeliest()
     weight = outside.model.normal_weight(outside.implied(theta))
-    agrees(fit, theta, outside.errors(theta, weight, np.linalg.inv(weight)))
+    agrees(fit, theta, outside.errors(theta, weight, inverse(weight)))
     values = dict(zip(outside.names, theta, strict=True))
     assert fit.overid.statistic == pytest.approx(outside.model.likelihood_ratio(values), rel=1e-5)
 
@@ -109,7 +110,7 @@ def test_maximum_likelihood_with_robust_errors(name: str) -> None:
     outside, fit = reference(name), fit_structure(MODELS[name](), "ml")
     theta = outside.likeliest()
     weight = outside.model.normal_weight(outside.implied(theta))
-    variance = np.linalg.inv(outside.model.empirical_weight())
+    variance = inverse(outside.model.empirical_weight())
     agrees(fit, theta, outside.errors(theta, weight, variance))
     slopes = outside.slopes(theta)
     left = weight - weight @ slopes @ np.linalg.inv(slopes.T @ weight @ slopes) @ slopes.T @ weight
@@ -123,7 +124,7 @@ def test_generalised_least_squares(name: str) -> None:
     outside, fit = reference(name), fit_structure(MODELS[name](), "normal", covariance="model")
     weight = outside.model.normal_weight(outside.sample)
     theta = outside.minimum(weight)
-    agrees(fit, theta, outside.errors(theta, weight, np.linalg.inv(weight)))
+    agrees(fit, theta, outside.errors(theta, weight, inverse(weight)))
     assert fit.overid.statistic == pytest.approx(outside.chi_square(theta, weight), rel=1e-5)
 
 
@@ -132,7 +133,7 @@ def test_weighted_least_squares(name: str) -> None:
     outside, fit = reference(name), fit_structure(MODELS[name](), "two-step", covariance="model")
     weight = outside.model.empirical_weight()
     theta = outside.minimum(weight)
-    agrees(fit, theta, outside.errors(theta, weight, np.linalg.inv(weight)))
+    agrees(fit, theta, outside.errors(theta, weight, inverse(weight)))
     assert fit.overid.statistic == pytest.approx(outside.chi_square(theta, weight), rel=1e-5)
 
 
@@ -145,4 +146,4 @@ def test_unweighted_least_squares(name: str, errors: Any) -> None:
     robust = errors == "robust"
     # of the products about their means, as `centred=True` takes them
     weight = outside.model.empirical_weight() if robust else outside.model.normal_weight(outside.sample)
-    agrees(fit, theta, outside.errors(theta, eye, np.linalg.inv(weight)))
+    agrees(fit, theta, outside.errors(theta, eye, inverse(weight)))

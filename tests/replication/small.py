@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 import sourcewise as sw
-from replication.worlds import A, Array, B, Columns, D, EFFECT, World
+from replication.worlds import EFFECT, A, Array, B, Columns, D, World
 
 Noise = Callable[[np.random.Generator, int, int], Array]
 """So many independent variables of mean 0 and variance 1, each (rows,)."""

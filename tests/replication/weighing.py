@@ -1,4 +1,4 @@
-"""How weights do in small samples. `python -m replication.weighing` prints the table of docs/weights-by-simulation.md."""
+"""Weights in small samples. `python -m replication.weighing` prints the table of docs/weights-by-simulation.md."""
 
 from __future__ import annotations
 
