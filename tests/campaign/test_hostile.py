@@ -240,3 +240,44 @@ def test_sources_with_hostile_names(store: str) -> None:
         assert [source.rows for source in campaign.status().sources] == [order.rows[name] for name in names]
         assert campaign.ask() is not None
         assert campaign.record().current is not None
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ({"cost": 5}, "cost must map sources"),
+        ({"cost": ["registry"]}, "cost must map sources"),
+        ({"capacity": 5}, "capacity must map sources"),
+        ({"add": 5}, "add must map sources"),
+        ({"retire": 5}, "no source 5"),
+        ({"retire": [["x"]]}, "no source"),
+        ({"budget": 10**400}, "a budget must be"),
+        ({"target_width": 10**400}, "a target width must be"),
+        ({"target_width": "narrow"}, "a target width must be"),
+        ({"capacity": {"registry": 2**70}}, "capacity must be"),
+        ({"add": {"\ud800": sw.Source("z x")}}, "printable"),
+    ],
+)
+def test_terms_of_no_kind(campaign: sw.Campaign, terms: Any, said: str) -> None:
+    with pytest.raises(sw.SourcewiseError, match=said) as refused:
+        campaign.amend(**terms)
+    assert len(str(refused.value)) < 400
+    assert len(campaign.history()) == 1
+
+
+@pytest.mark.parametrize(
+    "place", [5, None, b"a.db", object(), "\0.db", "x" * 5000, "sqlite:///a.db?mode=memory", "postgresql://\ud800"]
+)
+def test_places_that_are_no_store(place: Any) -> None:
+    with pytest.raises((sw.StorageError, sw.CampaignError)):
+        sw.Campaign.open(place)
+    with pytest.raises((sw.StorageError, sw.CampaignError)):
+        sw.Campaign.create(place, study(), budget=9.0)
+
+
+def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
+    for name in ("a?mode=memory.db", "50%20.db", "a#b.db", "a;b 'c'.db"):
+        with sw.Campaign.create(tmp_path / name, study(), budget=9.0, name="c") as made:
+            made.tell("registry", deal(study(), "registry", 5, 1))
+        assert sw.Campaign.open(tmp_path / name).status().sources[0].rows == 5
+        assert (tmp_path / name).exists()
