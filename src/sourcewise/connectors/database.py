@@ -202,10 +202,10 @@ class Snapshot:
         return self.table.dialect.digest(self.table.sampling.seed, self.key(), self.kinds())
 
     def survey(self) -> Survey:
-        """Counts and sums of the hash: one pass over the keys of the table."""
+        """Counts of hashes by their first digits, and the sum of the next ones: one pass over the keys of the table."""
         if self._survey is None:
             dialect, relation = self.table.dialect, self.table.relation
-            number = dialect.number_of_hex.format("left(h, 15)")
+            number = dialect.number_of_hex.format(f"substr(h, {DIGITS + 1}, 7)")
             hashes = f"(SELECT {self.digest()} AS h FROM {relation} AS r{dialect.fence}) AS k"
             found = self.session.answer(
                 f"SELECT left(h, {DIGITS}) AS g, count(*), sum({number}) FROM {hashes} GROUP BY g ORDER BY g"
@@ -221,7 +221,7 @@ class Snapshot:
         ends = np.cumsum([count for _, count, _ in found], dtype=np.int64).tolist()
         size = ends[-1] if ends else 0
         total = sum(int(part) for _, _, part in found)
-        facts = (self.key(), size, total, self.table.content(self.session, self.kinds()))
+        facts = (self.key(), ends, total, self.table.content(self.session, self.kinds()))
         mark = blake2b(repr(facts).encode(errors="surrogateescape"), digest_size=12).hexdigest()
         return Survey(size, [group for group, _, _ in found], ends, mark)
 
