@@ -95,6 +95,30 @@ class TestPyArrow(ConnectorSuite):
         return sw.connect(table, **sampling)
 
 
+class TestLazyPolars(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return sw.connect(frame.lazy(), **sampling)
+
+
+class TestScannedPolars(Placed):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = self.place(f"{table.num_rows}.parquet")
+        if not path.exists():
+            pq.write_table(table, path, row_group_size=64)
+        return sw.connect(pl.scan_parquet(path), **sampling)
+
+
+class TestLazyPolarsByKey(ConnectorSuite):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return sw.connect(frame.lazy(), key="id", **sampling)
+
+
 class TestDuckDBTable(Placed):
     """Rows told apart by their number."""
 

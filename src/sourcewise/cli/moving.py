@@ -92,8 +92,9 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, str) and value.startswith(STEERING):
-        return "'" + value
+    if isinstance(value, str):
+        # The writer does not quote a carriage return, and what follows it would be a row of its own.
+        return ("'" if value.startswith(STEERING) else "") + value.replace("\r", "\n")
     return "" if value is None else value
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from sourcewise.connectors.base import Connector, Table
 from sourcewise.connectors.duck import DuckFile, DuckRelation, is_relation
+from sourcewise.connectors.engines import ENGINE_KEYS, ENGINE_SCHEMES, engine_table
+from sourcewise.connectors.lazy import lazy_table
 from sourcewise.connectors.order import SAMPLING_KEYS, Sampling, read_sampling
 from sourcewise.connectors.positional import Files, Frame, is_frame
 from sourcewise.connectors.postgres import Postgres
@@ -17,7 +19,7 @@ from sourcewise.errors import ConnectorError
 Spec = Mapping[str, object]
 
 FILE_KINDS = ("csv", "parquet", "arrow")
-SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "env": "postgres", "duckdb": "duckdb"}
+SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "env": "postgres", "duckdb": "duckdb", **ENGINE_SCHEMES}
 
 
 def connect(spec: object, *, base: str | os.PathLike[str] | None = None, **sampling: Any) -> Connector:
@@ -54,6 +56,9 @@ def _from_object(data: object, sampling: Sampling) -> Connector:
         return DuckRelation(data, sampling)
     if is_frame(data):
         return Frame(data, sampling)
+    found = lazy_table(data, sampling)
+    if found is not None:
+        return found
     raise ConnectorError(f"cannot connect to an object of type {type(data).__qualname__}")
 
 
@@ -103,6 +108,10 @@ def _postgres(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
     return Postgres(spec.get("url"), spec.get("table"), spec.get("query"), sampling)
 
 
+def _engine(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
+    return engine_table(spec, base, sampling, _kind(spec))
+
+
 def located(spec: Spec, key: str, base: Path | None) -> Path:
     """A path of the spec, relative to `base`."""
     path = spec.get(key)
@@ -116,6 +125,7 @@ Maker = Callable[[Spec, Path | None, Sampling], Connector]
 _MAKERS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "file": (_files, ("path",)),
     **dict.fromkeys(FILE_KINDS, (_files, ("path",))),
+    **{kind: (_engine, keys) for kind, keys in ENGINE_KEYS.items()},
     "duckdb": (_duckdb, ("path", "url", "table", "query")),
     "postgres": (_postgres, ("url", "table", "query")),
 }
