@@ -1,4 +1,4 @@
-"""Campaigns whose rows are on a server: the connection is lost, a table changes, and nothing that was counted is lost."""
+"""Campaigns whose rows are on a server: neither a lost connection nor a changed table loses what was counted."""
 
 from __future__ import annotations
 
