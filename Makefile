@@ -7,9 +7,11 @@ BIN := $(VENV)/bin
 # One thread per process: the tests run in parallel, and timings are compared at one thread.
 export OPENBLAS_NUM_THREADS := 1
 
+comma := ,
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-slow lint format bench clean
+.PHONY: help run test test-extras test-slow lint format bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1: \2/p' $(MAKEFILE_LIST)
@@ -19,6 +21,9 @@ run: $(VENV)/.installed ## set up and run the bundled campaign of three sources;
 
 test: lint ## set up, check style, types and layers, and run the tests
 	@$(BIN)/pytest -n auto -m "not slow"
+
+test-extras: $(VENV)/.installed-extras ## run the tests of every connector, clusters included; Spark needs Java
+	@$(BIN)/pytest tests/connectors
 
 test-slow: $(VENV)/.installed-dev ## run the tests that take minutes
 	@$(BIN)/pytest -n auto -m slow
@@ -60,6 +65,11 @@ endef
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,.)
 
+# Where there is no Java, Spark cannot run, and its 400 MB are left out.
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(call install,.[dev])
+	$(call install,.[dev$(if $(shell command -v java),$(comma)spark)])
 	@touch $(VENV)/.installed
+
+$(VENV)/.installed-extras: pyproject.toml constraints.txt | $(BIN)/python
+	$(call install,.[dev$(comma)spark])
+	@touch $(VENV)/.installed $(VENV)/.installed-dev

@@ -6,7 +6,10 @@ has campaigns that were tampered with.
 
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +20,7 @@ import pytest
 
 import sourcewise as sw
 from campaign.worlds import deal, study
-from sourcewise.statistics import wire
+from sourcewise.statistics import files, wire
 
 CODE = "'; DROP TABLE sourcewise_event; --"
 UNPRINTABLE = ("", " ", "\ud800", "a\0b", "a\nb", "\u202e", "x" * 201, 5, b"a")
@@ -99,6 +102,55 @@ def test_statistics_that_overflow_only_together_are_refused(campaign: sw.Campaig
     with pytest.raises(sw.DataError, match="at most 2⁵³"):
         campaign.tell("registry", large)
     assert campaign.estimate().converged
+
+
+def gzip_bomb(path: Path) -> None:
+    path.write_bytes(gzip.compress(b"z,x\n" + b"0,0\n" * (1 << 21)))
+
+
+def xlsx_bomb(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/worksheets/sheet1.xml", b"0" * (1 << 24))
+
+
+def giant_field(path: Path) -> None:
+    path.write_bytes(b'z,x\n1,"' + b"1" * (1 << 23) + b'"\n')
+
+
+def formula(path: Path) -> None:
+    path.write_text("z,x\n1,=1+1\n", encoding="utf-8")
+
+
+BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "rows.csv.gz": (gzip_bomb, "unpacks to more than 200 times its size"),
+    "rows.xlsx": (xlsx_bomb, "of unknown kind"),
+    "rows.csv": (giant_field, "is longer than 1 MB"),
+    "workbook.csv": (xlsx_bomb, "no column 'z'"),
+    "workbook.csv.gz": (xlsx_bomb, "cannot be read"),
+    "workbook.parquet": (xlsx_bomb, "cannot be read"),
+    "workbook.json": (xlsx_bomb, "cannot be read"),
+    "formula.csv": (formula, "is not numeric"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_files_made_to_fill_memory_are_refused(
+    campaign: sw.Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(files, "INFLATION_FREE", 1 << 20)
+    make, said = BOMBS[name]
+    make(tmp_path / name)
+    campaign.tell("registry", deal(study(), "registry", 5, 1))  # imports what is imported late
+    tracemalloc.start()
+    try:
+        with pytest.raises(sw.DataError, match=said) as refused:
+            campaign.tell("registry", tmp_path / name)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 * 2**20
+    assert len(str(refused.value)) < 1000
+    goes_on(campaign)
 
 
 def test_a_file_of_any_size_is_not_read(campaign: sw.Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from pyarrow import csv
 
 import sourcewise as sw
+from connectors.tables import duckdb_file, postgres_table
 from sourcewise.testing.connectors import ConnectorSuite
 
 
@@ -93,6 +95,30 @@ class TestPyArrow(ConnectorSuite):
         return sw.connect(table, **sampling)
 
 
+class TestLazyPolars(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return sw.connect(frame.lazy(), **sampling)
+
+
+class TestScannedPolars(Placed):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        path = self.place(f"{table.num_rows}.parquet")
+        if not path.exists():
+            pq.write_table(table, path, row_group_size=64)
+        return sw.connect(pl.scan_parquet(path), **sampling)
+
+
+class TestLazyPolarsByKey(ConnectorSuite):
+    arrival = False
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return sw.connect(frame.lazy(), key="id", **sampling)
+
+
 class TestDuckDBTable(Placed):
     """Rows told apart by their number."""
 
@@ -134,10 +160,20 @@ class TestDuckDBRelation(ConnectorSuite):
         return sw.connect(duckdb.connect().from_arrow(table), key="id", **sampling)
 
 
-def duckdb_file(folder: Path, table: Any) -> Path:
-    path = folder / f"{table.num_rows}.duckdb"
-    if not path.exists():
-        with duckdb.connect(str(path)) as connection:
-            connection.register("given", table)
-            connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    return path
+class TestPostgresTable(ConnectorSuite):
+    arrival = False
+
+    @pytest.fixture(autouse=True)
+    def _database(self, postgres_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.url = postgres_database()
+        monkeypatch.setenv("SURVEY_DB", self.url + "&password=secret")
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        name = postgres_table(self.url, table)
+        return sw.connect({"kind": "postgres", "url": "env:SURVEY_DB", "table": f"public.{name}", **sampling})
+
+
+class TestPostgresQuery(TestPostgresTable):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        query = f"SELECT * FROM {postgres_table(self.url, table)} WHERE label LIKE '%o%'; -- of all"
+        return sw.connect({"url": self.url, "query": query.replace(";", ""), "key": ["id"], **sampling})

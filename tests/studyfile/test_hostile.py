@@ -10,7 +10,8 @@ import tracemalloc
 
 import pytest
 
-from sourcewise.errors import StudyFileError
+from sourcewise.driver.sources import check_data
+from sourcewise.errors import SourcewiseError, StudyFileError
 from sourcewise.studyfile.file import StudyFile
 from sourcewise.studyfile.scan import MOST_TOKENS
 from sourcewise.studyfile.toml import LARGEST
@@ -38,6 +39,12 @@ ATTACKS = {
     "infinity as a price": (STUDY + "cost = inf\n", "line 5"),
     "a price that is no number": (STUDY + "cost = nan\n", "line 5"),
     "rows beyond 64 bits": (STUDY + "capacity = 9223372036854775808\n", "line 5"),
+    "an infinite budget": ("budget = inf\n" + STUDY, "line 1"),
+    "a budget that is no number": ("budget = nan\n" + STUDY, "line 1"),
+    "a budget below all numbers": ("budget = -1e400\n" + STUDY, "line 1"),
+    "a precision that is no number": ("precision = nan\n" + STUDY, "line 1"),
+    "a batch that is no number": ('policy = {kind = "etg", batch = nan}\n' + STUDY, "line 1"),
+    "an infinite start": (STUDY + "[parameters.b]\nstart = inf\n", "line 5"),
     "code as a name": ('target = "b"\nmoments = ["x - b"]\n[sources.s]\nobserves = ["__import__(\'os\')"]\n', "line 4"),
     "code as a moment": ('target = "b"\nmoments = ["x - b + exec(1)"]\n[sources.s]\nobserves = ["x"]\n', "line 2"),
 }
@@ -55,6 +62,14 @@ def test_an_attack_is_refused(attack: str) -> None:
         tracemalloc.stop()
     assert peak < 128 * 2**20
     assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize("seed", ["inf", "nan", "9223372036854775808", "-1", "1.5", '"1"', "true"])
+def test_a_seed_that_is_none(seed: str) -> None:
+    text = STUDY + f'data = {{kind = "world"}}\n[world]\nkind = "linear"\nseed = {seed}\nequations = {{x = "1"}}\n'
+    with pytest.raises(SourcewiseError) as refused:
+        check_data(StudyFile.from_toml(text))
+    assert "seed" in str(refused.value)
 
 
 def test_a_study_of_ten_thousand_sources_is_no_attack() -> None:

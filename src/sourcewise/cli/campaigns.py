@@ -20,6 +20,7 @@ from sourcewise.cli.common import (
     open_campaign,
     pairs,
     read_study,
+    waiting,
 )
 from sourcewise.cli.output import counted, money, note, price, print_json, show, table
 from sourcewise.cli.reading import standing, words
@@ -56,7 +57,9 @@ def create(
     from sourcewise.records import plain
 
     file = read_study(path)
-    with create_campaign(file, store, budget=budget, name=name, keep_rows=keep_rows, author=author) as campaign:
+    with waiting():
+        campaign = create_campaign(file, store, budget=budget, name=name, keep_rows=keep_rows, author=author)
+    with campaign:
         _mind_the_first_round(file, campaign)
         if json:
             print_json(plain(campaign.status()))

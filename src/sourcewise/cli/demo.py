@@ -22,12 +22,12 @@ def example(
     Example: sourcewise example
     """
     from sourcewise.cli.live import watching
-    from sourcewise.cli.running import ending
+    from sourcewise.cli.running import ending, resumable
     from sourcewise.example import run
     from sourcewise.records import plain
     from sourcewise.reporting.campaign import write_campaign
 
-    with watching(quiet=json) as watch:
+    with resumable(), watching(quiet=json) as watch:
         record = run(directory, watch)
     report = directory / "report.html"
     write_campaign(record, report)

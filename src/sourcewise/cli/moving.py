@@ -17,10 +17,11 @@ from sourcewise.cli.common import (
     JsonOption,
     StoreOption,
     open_campaign,
+    waiting,
     write_text,
 )
 from sourcewise.cli.output import print_json, show, wrote
-from sourcewise.errors import SourcewiseError
+from sourcewise.errors import DataError, SourcewiseError
 
 if TYPE_CHECKING:
     from sourcewise.records import CampaignRecord
@@ -75,7 +76,12 @@ def import_(
 
     if not path.exists():
         raise SourcewiseError(f"there is no file {str(path)!r}; `sourcewise export` writes one")
-    with import_campaign(store, path, name, author=author) as campaign:
+    try:
+        with waiting():
+            campaign = import_campaign(store, path, name, author=author)
+    except DataError as error:
+        raise DataError(str(error) if path.name in str(error) else f"{str(path)!r}: {error}") from None
+    with campaign:
         if json:
             print_json(plain(campaign.status()))
             return
@@ -92,8 +98,9 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, str) and value.startswith(STEERING):
-        return "'" + value
+    if isinstance(value, str):
+        # The writer does not quote a carriage return, and what follows it would be a row of its own.
+        return ("'" if value.startswith(STEERING) else "") + value.replace("\r", "\n")
     return "" if value is None else value
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 WIDEST = 110
+LEAST_TEXT = 12
+"""Letters of a text that stay together in a narrow table."""
 NOTHING = "–"
 LONGEST = 1e15
 """An amount of money that is written out."""
@@ -49,33 +51,36 @@ def note(text: str) -> None:
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], texts: int = 1) -> Table:
-    """The first `texts` columns are texts to the left, the others numbers to the right."""
+    """The first `texts` columns are texts to the left, the others numbers to the right, which are never broken."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     heading = Text(title, style="bold") if title else None
     found = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
     for k, name in enumerate(header):
-        if k < texts:
-            found.add_column(Text(name), overflow="fold")
-        else:
-            found.add_column(Text(name), justify="right", overflow="fold")
-    for row in rows:
-        found.add_row(*(Text(printable(str(cell))) for cell in row))
+        longest = max(len(part) for part in (*name.split(), *(row[k] for row in cells), ""))
+        least = min(longest, LEAST_TEXT) if k < texts else longest
+        found.add_column(Text(name), justify="left" if k < texts else "right", overflow="fold", min_width=least)
+    for row in cells:
+        found.add_row(*map(Text, row))
     return found
 
 
 def show(*parts: object) -> None:
     """Tables and texts on stdout, a blank line between them."""
+    from rich.measure import Measurement
+
     out = console()
     for k, part in enumerate(parts):
         if k:
             out.print()
         if isinstance(part, str):
             out.print(wrapped(printable(part), out.width), soft_wrap=True)
-        else:
-            out.print(part)
+        else:  # a table that cannot be narrower is wider than the terminal, rather than cut
+            least = Measurement.get(out, out.options, part).minimum  # type: ignore[arg-type]
+            out.print(part, width=max(out.width, least), crop=False)
 
 
 def wrapped(text: str, width: int) -> str:

@@ -75,6 +75,8 @@ def read_json(path: Path, most: int = 2**26) -> Any:
 
     if path.is_dir():
         raise DataError(f"{str(path)!r} is a directory; name a file in it")
+    if not path.exists():
+        raise DataError(f"there is no file {str(path)!r}; `sourcewise ask --json` prints an order")
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

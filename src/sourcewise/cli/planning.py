@@ -41,8 +41,8 @@ def plan(
     file = read_study(path)
     with file.origin.placing_errors():
         assumed = _assumed(file, pairs(pilot or (), "--pilot"))
-        money_to_spend = budget if budget is not None else (file.budget if stderr is None else None)
-        found = make_plan(file.study, assumed, budget=money_to_spend, stderr=stderr)
+    money_to_spend = budget if budget is not None else (file.budget if stderr is None else None)
+    found = make_plan(file.study, assumed, budget=money_to_spend, stderr=stderr)
     if figure is not None:
         from sourcewise.plots.save import save
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,12 +43,8 @@ def run(
     if report is not None:
         check_place(report)
     file = read_study(path)
-    with file.origin.placing_errors(), watching(quiet=json) as watch:
-        try:
-            record = drive(file, store, name=name, rounds=rounds, watch=watch)
-        except KeyboardInterrupt:
-            note("Interrupted. What was counted is kept: the same command goes on from here.")
-            raise
+    with resumable(), file.origin.placing_errors(), watching(quiet=json) as watch:
+        record = drive(file, store, name=name, rounds=rounds, watch=watch)
     if report is not None:
         write_campaign(record, report)
     if json:
@@ -55,6 +53,16 @@ def run(
         print_json(plain(record))
         return
     show(*ending(record, report))
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Ctrl-C says what became of the campaign, once nothing redraws the terminal any more."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note("Interrupted. What was counted is kept: the same command goes on from here.")
+        raise
 
 
 def ending(record: CampaignRecord, report: Path | None) -> list[str]:

@@ -9,13 +9,17 @@ from typing import Any
 
 from sourcewise.connectors.base import Connector, Table
 from sourcewise.connectors.duck import DuckFile, DuckRelation, is_relation
+from sourcewise.connectors.engines import ENGINE_KEYS, ENGINE_SCHEMES, engine_table
+from sourcewise.connectors.lazy import lazy_table
 from sourcewise.connectors.order import SAMPLING_KEYS, Sampling, read_sampling
 from sourcewise.connectors.positional import Files, Frame, is_frame
+from sourcewise.connectors.postgres import Postgres
 from sourcewise.errors import ConnectorError
 
 Spec = Mapping[str, object]
 
 FILE_KINDS = ("csv", "parquet", "arrow")
+SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "env": "postgres", "duckdb": "duckdb", **ENGINE_SCHEMES}
 
 
 def connect(spec: object, *, base: str | os.PathLike[str] | None = None, **sampling: Any) -> Connector:
@@ -52,6 +56,9 @@ def _from_object(data: object, sampling: Sampling) -> Connector:
         return DuckRelation(data, sampling)
     if is_frame(data):
         return Frame(data, sampling)
+    found = lazy_table(data, sampling)
+    if found is not None:
+        return found
     raise ConnectorError(f"cannot connect to an object of type {type(data).__qualname__}")
 
 
@@ -71,7 +78,13 @@ def _kind(spec: Spec) -> str:
     kind = spec.get("kind")
     if kind is not None:
         return kind if isinstance(kind, str) else repr(kind)
-    return "file"
+    url = spec.get("url")
+    if url is None:
+        return "duckdb" if "query" in spec or "table" in spec else "file"
+    scheme = str(url).partition(":")[0]
+    if scheme not in SCHEMES:
+        raise ConnectorError(f"url begins with {', '.join(SCHEMES)}, not {scheme[:20]!r}; or say the kind of table")
+    return SCHEMES[scheme]
 
 
 def _files(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
@@ -80,9 +93,23 @@ def _files(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
 
 
 def _duckdb(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
+    """`url` = duckdb:///rows.duckdb is another way to say `path`."""
+    url = spec.get("url")
+    if isinstance(url, str) and url.startswith("duckdb:///") and "path" not in spec:
+        spec = {**spec, "path": url.removeprefix("duckdb:///")}
+    elif url is not None:
+        raise ConnectorError("the address of a DuckDB database is duckdb:///FILE; or give its path")
     path = located(spec, "path", base) if "path" in spec else None
     table, query = (spec.get(key) for key in ("table", "query"))
     return DuckFile(path, base or Path(), table, query, sampling)
+
+
+def _postgres(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
+    return Postgres(spec.get("url"), spec.get("table"), spec.get("query"), sampling)
+
+
+def _engine(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
+    return engine_table(spec, base, sampling, _kind(spec))
 
 
 def located(spec: Spec, key: str, base: Path | None) -> Path:
@@ -98,5 +125,7 @@ Maker = Callable[[Spec, Path | None, Sampling], Connector]
 _MAKERS: dict[str, tuple[Maker, tuple[str, ...]]] = {
     "file": (_files, ("path",)),
     **dict.fromkeys(FILE_KINDS, (_files, ("path",))),
-    "duckdb": (_duckdb, ("path", "table", "query")),
+    **{kind: (_engine, keys) for kind, keys in ENGINE_KEYS.items()},
+    "duckdb": (_duckdb, ("path", "url", "table", "query")),
+    "postgres": (_postgres, ("url", "table", "query")),
 }

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from sourcewise.errors import ConnectorError
 from sourcewise.statistics.cells import not_numeric
 
-LARGEST = "1.7976931348623157e308"
-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
@@ -94,9 +92,8 @@ def quoted(name: str) -> str:
 
 
 def literal(value: float) -> str:
-    """A number as float64: without an exponent it would be read as a decimal, with other rounding."""
-    text = repr(float(value))
-    return text if "e" in text else f"{text}e0"
+    """A number as float64, exactly: without the cast it would be a decimal, with other rules."""
+    return f"CAST('{float(value)!r}' AS DOUBLE PRECISION)"
 
 
 def table_name(text: object) -> str:

@@ -83,6 +83,7 @@ class DuckFile(DuckTable):
         the working directory, nothing else, and no network."""
         folder = str(self._folder.resolve())
         for setting, value in (
+            ("enable_progress_bar", False),
             ("autoinstall_known_extensions", False),
             ("autoload_known_extensions", False),
             ("file_search_path", folder),

@@ -6,9 +6,9 @@ interruption, in any process, and rows once used never come again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from sourcewise.statistics.frames import Missing
 
 Arrangement = Literal["random", "arrival"]
 
+GOLDEN = 0x9E3779B97F4A7C15
 SLICE = 1 << 18
 SLACK = 9.0
 """Standard deviations by which the k-th smallest of N hashes may lie off k/N; more is looked for in a second pass."""
@@ -71,13 +72,24 @@ def positions(sampling: Sampling, size: int, start: int, rows: int) -> Positions
         return np.empty(0, dtype=np.int64)
     if sampling.order == "arrival" or (start, stop) == (0, size):
         return np.arange(start, stop, dtype=np.int64)
+    return np.sort(_ranked(sampling.seed, size, start, stop)[0])
+
+
+def hash_bounds(seed: int, size: int, start: int, stop: int) -> tuple[int, int]:
+    """The hashes of the rows at ranks start < stop ≤ size are those from the first number to the last."""
+    hashes = _ranked(seed, size, start, stop)[1]
+    return int(hashes[0]), int(hashes[-1])
+
+
+def _ranked(seed: int, size: int, start: int, stop: int) -> tuple[Positions, NDArray[np.uint64]]:
+    """Row numbers of the ranks start, …, stop − 1 and their hashes, in the order of use."""
     margin = SLACK * np.sqrt(size) + SLACK**2
     for low, high in (((start - margin) / size, (stop + margin) / size), (0.0, 1.0)):
-        below, numbers, hashes = _between(sampling.seed, size, low, high)
+        below, numbers, hashes = _between(seed, size, low, high)
         if below <= start and below + len(numbers) >= stop:
             break
-    ranked = np.argsort(hashes, kind="stable")
-    return np.sort(numbers[ranked[start - below : stop - below]])
+    wanted = np.argsort(hashes, kind="stable")[start - below : stop - below]
+    return numbers[wanted], hashes[wanted]
 
 
 def _between(seed: int, size: int, low: float, high: float) -> tuple[int, Positions, NDArray[np.uint64]]:
@@ -99,12 +111,18 @@ def _between(seed: int, size: int, low: float, high: float) -> tuple[int, Positi
 def row_hash(seed: int, number: Positions) -> NDArray[np.uint64]:
     """One-to-one for each seed, so that no two rows tie: the finalizer of SplitMix64, of the seed and of the sum."""
     with np.errstate(over="ignore"):
-        begin = _mix(np.array([seed], dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
-        return _mix(number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + begin)
+        value: NDArray[np.uint64] = mixed(number.astype(np.uint64) * np.uint64(GOLDEN) + np.uint64(seed_start(seed)))
+    return value
 
 
-def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = value ^ (value >> np.uint64(31))
-    return mixed
+def seed_start(seed: int) -> int:
+    """Where the numbers of a seed begin."""
+    with np.errstate(over="ignore"):
+        return int(mixed(np.array([seed], dtype=np.uint64) + np.uint64(GOLDEN))[0])
+
+
+def mixed(value: Any, whole: Callable[[int], Any] = np.uint64) -> Any:
+    """The finalizer, of an array or a column of any engine; `whole` makes its unsigned constants."""
+    value = (value ^ (value // whole(1 << 30))) * whole(0xBF58476D1CE4E5B9)
+    value = (value ^ (value // whole(1 << 27))) * whole(0x94D049BB133111EB)
+    return value ^ (value // whole(1 << 31))

@@ -11,7 +11,9 @@ from sourcewise.studyfile.file import StudyFile
 
 def name_of(file: StudyFile, name: str | None = None) -> str:
     """What a campaign of this file is called: the given name, the file's own, or that of the file."""
-    return name or file.name or (Path(file.origin.name).stem if file.origin.folder is not None else "campaign")
+    if name is not None:
+        return name
+    return file.name or (Path(file.origin.name).stem if file.origin.folder is not None else "campaign")
 
 
 def create_campaign(

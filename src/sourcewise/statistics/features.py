@@ -85,11 +85,15 @@ def atom_values(source: CompiledSource, columns: Array) -> Array:
         values[k] = value
     if not np.isfinite(values).all():
         atom = list(source.atoms)[int(np.argmin(np.isfinite(values).all(axis=1)))]
-        raise DataError(
-            f"source {source.name!r}: {atom} is not a finite number in some rows; "
-            f"correct or leave out the rows in which it cannot be computed"
-        )
+        raise not_finite(source, atom)
     return values
+
+
+def not_finite(source: CompiledSource, atom: str) -> DataError:
+    return DataError(
+        f"source {source.name!r}: {atom} is not a finite number in some rows; "
+        f"correct or leave out the rows in which it cannot be computed"
+    )
 
 
 def choose_centre(source: CompiledSource, columns: Array) -> dict[str, float]:
@@ -98,13 +102,14 @@ def choose_centre(source: CompiledSource, columns: Array) -> dict[str, float]:
     Short binary fractions make `x − s` exact for data of few digits, and look the same in any language.
     """
     values = atom_values(source, columns)
-    flat = values.min(axis=1) == values.max(axis=1)
-    centre = {}
-    for k, atom in enumerate(atom_order(source)):
-        mean, spread = values[k].mean(), values[k].std()
-        if flat[k] or spread == 0:  # the mean of equal numbers need not be that number, and would leave noise
-            centre[atom] = float(values[k, 0])
-            continue
-        step = 2.0 ** np.floor(np.log2(spread))
-        centre[atom] = float(np.round(mean / step) * step) + 0.0
+    found = zip(*(part(axis=1).tolist() for part in (values.mean, values.std, values.min, values.max)), strict=True)
+    centre = {atom: round_centre(*parts) for atom, parts in zip(atom_order(source), found, strict=True)}
     return {atom: centre[atom] for atom in source.atoms}
+
+
+def round_centre(mean: float, spread: float, low: float, high: float) -> float:
+    """The mean, in steps of a power of two near the spread."""
+    if low == high or spread == 0:  # the mean of equal numbers need not be that number, and would leave noise
+        return low
+    step = 2.0 ** np.floor(np.log2(spread))
+    return float(np.round(mean / step) * step) + 0.0

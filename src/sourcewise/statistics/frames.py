@@ -13,12 +13,13 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.errors import DataError
+from sourcewise.errors import DataError, SourcewiseError
 from sourcewise.statistics.cells import Chunk, check_names, from_arrow, from_series, real
 from sourcewise.statistics.files import ENDINGS, read_files, table_files
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 Missing = Literal["error", "drop"]
 Block: TypeAlias = NDArray[np.float64]
+
+MESSAGE = 300
+"""Characters of an engine's own error that are passed on: Spark sends pages."""
 
 BLOCK_ROWS = 8192
 """Rows of a block: a few columns of this length stay in the processor's second-level cache."""
@@ -76,10 +80,8 @@ class RowReader:
 
     def __iter__(self) -> Iterator[Block]:
         self.rows = self.dropped = 0
-        try:
+        with naming(self._source):
             yield from self._finite(raw_blocks(self._data, self.columns))
-        except DataError as error:
-            raise DataError(f"source {self._source!r}: {error}") from error.__cause__
 
     def _finite(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """Pass the usable rows on, count the others, and fail at the end when they may not be left out."""
@@ -101,36 +103,53 @@ class RowReader:
             if usable and block.shape[1]:
                 self.rows += block.shape[1]
                 yield block
-        self._judge(seen, incomplete, absent, infinite, first_infinite)
+        wrong = (absent, infinite, first_infinite)
+        self.dropped = judge(self.columns, seen, incomplete, *wrong, missing=self._missing, empty=self._empty)
 
-    def _judge(
-        self,
-        seen: int,
-        incomplete: int,
-        absent: NDArray[np.int64],
-        infinite: NDArray[np.int64],
-        first_infinite: Mapping[int, int],
-    ) -> None:
-        if first_infinite:
-            found = "; ".join(
-                f"column {self.columns[j]!r} has {_count(int(infinite[j]), 'infinite value')}, "
-                f"the first in row {row} (rows are counted from 1)"
-                for j, row in sorted(first_infinite.items())
-            )
-            raise DataError(f"{found}. Every value must be finite: correct these rows or leave them out")
-        if not seen and not self._empty:
-            raise DataError("the table has no rows; at least one is needed")
-        counts = ", ".join(f"{name}: {n}" for name, n in zip(self.columns, absent.tolist(), strict=True) if n)
-        if incomplete and self._missing == "error":
-            raise DataError(
-                f"{incomplete} of {_count(seen, 'row')} have missing values (by column: {counts}). "
-                'Fill them in, or leave these rows out with missing="drop"'
-            )
-        if incomplete == seen and not self._empty:
-            raise DataError(
-                f'missing="drop" leaves no rows: each of {_count(seen, "row")} has missing values (by column: {counts})'
-            )
-        self.dropped = incomplete
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """What is wrong with data is said with the name of their source."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"source {source!r}: {error}") from error.__cause__
+
+
+def judge(
+    columns: Sequence[str],
+    seen: int,
+    incomplete: int,
+    absent: NDArray[np.int64],
+    infinite: NDArray[np.int64],
+    first_infinite: Mapping[int, int],
+    *,
+    missing: Missing,
+    empty: bool,
+) -> int:
+    """How many rows are left out; an error where that may not be, or where a value is infinite.
+
+    absent, infinite: counts by column; first_infinite: by its index, the first row of a column, if that is known."""
+    if infinite.any():
+        found = "; ".join(
+            f"column {columns[j]!r} has {_count(int(infinite[j]), 'infinite value')}"
+            + (f", the first in row {first_infinite[j]} (rows are counted from 1)" if j in first_infinite else "")
+            for j in np.flatnonzero(infinite).tolist()
+        )
+        raise DataError(f"{found}. Every value must be finite: correct these rows or leave them out")
+    if not seen and not empty:
+        raise DataError("the table has no rows; at least one is needed")
+    counts = ", ".join(f"{name}: {n}" for name, n in zip(columns, absent.tolist(), strict=True) if n)
+    if incomplete and missing == "error":
+        raise DataError(
+            f"{incomplete} of {_count(seen, 'row')} have missing values (by column: {counts}). "
+            'Fill them in, or leave these rows out with missing="drop"'
+        )
+    if incomplete == seen and not empty:
+        raise DataError(
+            f'missing="drop" leaves no rows: each of {_count(seen, "row")} has missing values (by column: {counts})'
+        )
+    return incomplete
 
 
 def raw_blocks(data: object, columns: Sequence[str]) -> Iterator[Block]:
@@ -244,6 +263,9 @@ def _from_narwhals(data: object, columns: Sequence[str]) -> Iterator[Chunk]:
 
     frame = _narwhals(data)
     if isinstance(frame, nw.LazyFrame):
+        if frame.implementation.is_polars():
+            yield from _from_polars(frame, columns)
+            return
         frame = _collect(frame, columns)
     names = frame.columns
     if frame.implementation.is_pyarrow():
@@ -261,14 +283,39 @@ def _from_batches(names: Sequence[str], batches: Iterable[pa.RecordBatch], colum
         yield [from_arrow(batch.column(name), name) for name in columns]
 
 
-def _collect(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.DataFrame[Any]:
-    try:
+def _from_polars(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> Iterator[Chunk]:
+    """A stream of pieces, so that a query over more rows than memory holds can be read."""
+    import narwhals as nw
+
+    wanted: Any = _selected(frame, columns).to_native()
+    with collecting():
+        # until version 1.34 Polars could not hand a result over in pieces
+        pieces = wanted.collect_batches() if hasattr(wanted, "collect_batches") else [wanted.collect()]
+        for piece in pieces:
+            yield [from_series(nw.from_native(piece[name], series_only=True), name) for name in columns]
+
+
+def _selected(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+    with collecting():
         check_names(frame.collect_schema().names(), columns)
-        return frame.select(list(columns)).collect()
-    except DataError:
+        return frame.select(list(columns))
+
+
+def _collect(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.DataFrame[Any]:
+    with collecting():
+        return _selected(frame, columns).collect()
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """The query is the user's, and each engine has its own errors."""
+    try:
+        yield
+    except SourcewiseError:
         raise
-    except Exception as error:  # the query is the user's, and each engine has its own errors
-        raise DataError(f"the lazy table could not be collected: {error}") from error
+    except Exception as error:
+        said = " ".join(str(error).split("JVM stacktrace")[0].split())
+        raise DataError(f"the lazy table could not be collected: {said[:MESSAGE]}") from error
 
 
 def _count(n: int, noun: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
@@ -19,8 +20,10 @@ from sourcewise.spec.study import Study
 from sourcewise.statistics import gram as gram_statistics
 from sourcewise.statistics import rows as row_statistics
 from sourcewise.statistics.features import Features, choose_centre
-from sourcewise.statistics.frames import Missing, RowReader, Stream
+from sourcewise.statistics.frames import Missing, RowReader, Stream, naming
 from sourcewise.statistics.gram import Statistics
+from sourcewise.statistics.lazy import Lazy, NotThereError, is_elsewhere, sums_there
+from sourcewise.statistics.partitions import sums_of_partitions
 from sourcewise.statistics.rows import Rows
 
 
@@ -107,6 +110,8 @@ def measure(
     centre = _checked_centre(source, centre)
     if isinstance(data, Summable):
         return data.measure(source, centre, missing, empty=empty)
+    if not isinstance(data, str | os.PathLike | Mapping | Stream) and is_elsewhere(data):
+        return measure_there(source, Lazy.of(data), centre, missing, empty=empty)
     return read_and_sum(source, data, centre, missing, empty=empty)
 
 
@@ -128,6 +133,24 @@ def read_and_sum(
     used, rows, total = _sum(source, watch(reader), centre)
     sums = Statistics(source.name, source.labels, used, rows, total, reader.dropped) if rows else None
     return Summary(sums, rows + reader.dropped)
+
+
+def measure_there(
+    source: CompiledSource, lazy: Lazy, centre: Mapping[str, float] | None, missing: Missing, *, empty: bool = False
+) -> Summary:
+    """`measure` by the engine that holds the rows; they are read here only where there is no other way."""
+    try:
+        if source.separable is None:
+            raise NotThereError("its moments do not separate into data and parameters, so its rows are kept")
+        if lazy.frame.implementation.is_dask():
+            with naming(source.name):
+                frame = lazy.selected(source.variables)
+            return Summary(*sums_of_partitions(source, frame, centre, missing, empty=empty))
+        return Summary(*sums_there(source, lazy, centre, missing, empty=empty))
+    except NotThereError as why:
+        with naming(source.name):
+            rows = lazy.rows(source.variables)
+        return replace(read_and_sum(source, rows, centre, missing, empty=empty), note=str(why))
 
 
 def _checked_centre(source: CompiledSource, centre: Mapping[str, float] | None) -> Mapping[str, float] | None:

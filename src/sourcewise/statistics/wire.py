@@ -6,6 +6,7 @@ import json
 import math
 import os
 from dataclasses import dataclass
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sourcewise.numerics.linalg import Array
 VERSION = 1
 
 LARGEST = 1 << 28
-"""Characters of a JSON file: a campaign of 100,000 deliveries has as many, or a batch of 10 million numbers."""
+"""Bytes of a JSON file: a campaign of 100,000 deliveries has as many, or a batch of 10 million numbers."""
 
 
 def dump(kind: str, **content: Any) -> str:
@@ -29,12 +30,14 @@ def read(path: str | os.PathLike[str]) -> str:
     shown = repr(os.fspath(path))
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read(LARGEST + 1)
+            found = os.fstat(file.fileno())
+            if not S_ISREG(found.st_mode):
+                raise DataError(f"{shown} is no file but a device or a pipe, which may never end")
+            if found.st_size > LARGEST:
+                raise DataError(f"{shown} is larger than {LARGEST >> 20} MB, the most that is read of a JSON file")
+            return file.read()
     except (OSError, ValueError) as error:
         raise DataError(f"{shown} cannot be read: {error}") from None
-    if len(text) > LARGEST:
-        raise DataError(f"{shown} is larger than {LARGEST >> 20} MB, the most that is read of a JSON file")
-    return text
 
 
 def load(text: str | bytes, kind: str) -> Content:
