@@ -324,6 +324,16 @@ class TestAmendments:
         assert [r.outcome for r in campaign.record().rounds[:2]] == ["filled", "closed"]
         assert campaign.status().money.left < 1.0
 
+    def test_what_equal_rows_would_have_given_leaves_retired_sources_out(self, store: str) -> None:
+        campaign = begin(store)
+        campaign.amend(add={"both": sw.Source("z x y", 50.0)})
+        campaign.amend(retire="both")
+        play(campaign, rounds=2)
+        look, fit = campaign.record().current, campaign.estimate()
+        assert look is not None
+        equal = sw.variance(campaign.study, fit, {"registry": 1.0, "survey": 1.0})
+        assert look.stderr_equal == pytest.approx((equal / look.spent) ** 0.5)
+
     def test_a_source_that_never_gave_a_row_can_be_retired(self, store: str) -> None:
         both = sw.Source("z x y", 3.0)
         spec = sw.Study(study().moments, "beta", {**study().sources, "both": both})

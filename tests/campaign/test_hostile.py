@@ -27,8 +27,14 @@ UNPRINTABLE = ("", " ", "\ud800", "a\0b", "a\nb", "\u202e", "x" * 201, 5, b"a")
 
 
 @pytest.fixture
-def campaign(store: str) -> Iterator[sw.Campaign]:
-    with sw.Campaign.create(store, study(), budget=2000.0, policy=sw.ETG(0.25), name="c", author="ann") as made:
+def place(tmp_path: Path) -> str:
+    """Most requests are refused before they reach a database; those that must not be are tried on both."""
+    return str(tmp_path / "campaigns.db")
+
+
+@pytest.fixture
+def campaign(place: str) -> Iterator[sw.Campaign]:
+    with sw.Campaign.create(place, study(), budget=2000.0, policy=sw.ETG(0.25), name="c", author="ann") as made:
         yield made
 
 
@@ -90,7 +96,8 @@ def test_statistics_made_to_harm_are_refused(campaign: sw.Campaign, tmp_path: Pa
     goes_on(campaign)
 
 
-def test_statistics_that_overflow_only_together_are_refused(campaign: sw.Campaign) -> None:
+def test_statistics_that_overflow_only_together_are_refused(store: str) -> None:
+    campaign = sw.Campaign.create(store, study(), budget=2000.0, name="c")
     half = sw.Statistics.from_json(letter(as_if(2**53 - 1)))
     campaign.amend(budget=1e30)
     campaign.tell("registry", half, "first")
@@ -187,20 +194,20 @@ def test_money_never_becomes_infinite(campaign: sw.Campaign) -> None:
 
 
 @pytest.mark.parametrize("name", UNPRINTABLE)
-def test_names_that_no_page_can_show(store: str, campaign: sw.Campaign, name: Any) -> None:
+def test_names_that_no_page_can_show(place: str, campaign: sw.Campaign, name: Any) -> None:
     rows = deal(study(), "registry", 5, 1)
     calls: list[Callable[[], Any]] = [
-        lambda: sw.Campaign.create(store, study(), budget=9.0, name=name),
-        lambda: sw.Campaign.create(store, study(), budget=9.0, author=name),
-        lambda: sw.Campaign.open(store, name),
+        lambda: sw.Campaign.create(place, study(), budget=9.0, name=name),
+        lambda: sw.Campaign.create(place, study(), budget=9.0, author=name),
+        lambda: sw.Campaign.open(place, name),
         lambda: campaign.tell("registry", rows, name),
-        lambda: sw.export_campaign(store, name, "c.json"),
+        lambda: sw.export_campaign(place, name, "c.json"),
     ]
     for call in calls:
         with pytest.raises(sw.CampaignError, match="printable text") as refused:
             call()
         assert len(str(refused.value)) < 250
-    assert (sw.campaigns(store), len(campaign.history())) == (("c",), 1)
+    assert (sw.campaigns(place), len(campaign.history())) == (("c",), 1)
 
 
 @pytest.mark.parametrize("reason", ["\ud800", "a\0b", "\x1b[2J", "x" * 5001, 5, None, b"a"])
@@ -240,3 +247,44 @@ def test_sources_with_hostile_names(store: str) -> None:
         assert [source.rows for source in campaign.status().sources] == [order.rows[name] for name in names]
         assert campaign.ask() is not None
         assert campaign.record().current is not None
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ({"cost": 5}, "cost must map sources"),
+        ({"cost": ["registry"]}, "cost must map sources"),
+        ({"capacity": 5}, "capacity must map sources"),
+        ({"add": 5}, "add must map sources"),
+        ({"retire": 5}, "no source 5"),
+        ({"retire": [["x"]]}, "no source"),
+        ({"budget": 10**400}, "a budget must be"),
+        ({"target_width": 10**400}, "a target width must be"),
+        ({"target_width": "narrow"}, "a target width must be"),
+        ({"capacity": {"registry": 2**70}}, "capacity must be"),
+        ({"add": {"\ud800": sw.Source("z x")}}, "printable"),
+    ],
+)
+def test_terms_of_no_kind(campaign: sw.Campaign, terms: Any, said: str) -> None:
+    with pytest.raises(sw.SourcewiseError, match=said) as refused:
+        campaign.amend(**terms)
+    assert len(str(refused.value)) < 400
+    assert len(campaign.history()) == 1
+
+
+@pytest.mark.parametrize(
+    "where", [5, None, b"a.db", object(), "\0.db", "x" * 5000, "sqlite:///a.db?mode=memory", "postgresql://\ud800"]
+)
+def test_places_that_are_no_store(where: Any) -> None:
+    with pytest.raises((sw.StorageError, sw.CampaignError)):
+        sw.Campaign.open(where)
+    with pytest.raises((sw.StorageError, sw.CampaignError)):
+        sw.Campaign.create(where, study(), budget=9.0)
+
+
+def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
+    for name in ("a?mode=memory.db", "50%20.db", "a#b.db", "a;b 'c'.db"):
+        with sw.Campaign.create(tmp_path / name, study(), budget=9.0, name="c") as made:
+            made.tell("registry", deal(study(), "registry", 5, 1))
+        assert sw.Campaign.open(tmp_path / name).status().sources[0].rows == 5
+        assert (tmp_path / name).exists()

@@ -38,9 +38,11 @@ def same(place: str, amount: int) -> int:
 
 
 def test_campaigns_cut_off_anywhere_end_as_their_twins(place: str) -> None:
-    assert same(place, 4 if "://" in place else 8) >= 4
+    assert same(place, 3 if "://" in place else 6) >= 3
 
 
 @pytest.mark.slow
 def test_200_campaigns_cut_off_anywhere_end_as_their_twins(place: str) -> None:
-    assert same(place, 200) == 200
+    """60 on PostgreSQL, where making 400 databases would take longest."""
+    amount = 60 if "://" in place else 200
+    assert same(place, amount) == amount

@@ -231,9 +231,9 @@ class Campaign:
         add: new sources; they must compute moments of the study as it is.
         """
         check_reason(reason)
-        chosen = (retire,) if isinstance(retire, str) else tuple(retire)
+        chosen = tuple(retire) if isinstance(retire, Iterable) and not isinstance(retire, str) else (retire,)
         wanted: dict[str, Any] = {"budget": budget, "policy": policy, "target_width": target_width, "retire": chosen}
-        wanted |= {"cost": dict(cost or {}), "capacity": dict(capacity or {}), "add": dict(add or {})}
+        wanted |= {"cost": cost or {}, "capacity": capacity or {}, "add": add or {}}
         return self._storage.change(
             self._name, partial(self._amend, wanted=wanted, reason=reason, key=new_key(), now=time_now())
         )

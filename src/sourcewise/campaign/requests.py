@@ -29,6 +29,10 @@ def storage_of(store: str | os.PathLike[str] | Storage, *, create: bool) -> Stor
         from sourcewise.storage.sql import SqlStorage
 
         return SqlStorage(store, create=create)
+    if not all(callable(getattr(store, method, None)) for method in ("create", "names", "read", "change", "events")):
+        raise CampaignError(
+            f"a store is the path of a file, a URL, or an object that is a Storage, not {_shown(store)}"
+        )
     return store
 
 

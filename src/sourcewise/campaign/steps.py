@@ -164,9 +164,12 @@ def _best(seen: Seen, found: Fit) -> tuple[dict[str, float] | None, float | None
 
 
 def _stderr_equal(seen: Seen, found: Fit) -> float | None:
-    useful = {name: float(bool(seen.terms.study.moments_of(name))) for name in seen.terms.study.sources}
+    terms = seen.terms
+    useful = {
+        name: float(name not in terms.retired and bool(terms.study.moments_of(name))) for name in terms.study.sources
+    }
     try:
-        return _after(variance(seen.terms.study, found, useful), seen.spent)
+        return _after(variance(terms.study, found, useful), seen.spent)
     except SourcewiseError:
         return None
 

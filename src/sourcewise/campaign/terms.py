@@ -85,6 +85,9 @@ def amended(
     add: Mapping[str, Source],
 ) -> tuple[Terms, Changes]:
     """The new terms, and what changed."""
+    for what, given in (("cost", cost), ("capacity", capacity), ("add", add)):
+        if not isinstance(given, Mapping):
+            raise CampaignError(f"{what} must map sources to what they get, as in {{'survey': …}}, not {given!r:.100}")
     new = terms
     if budget is not None:
         new = replace(new, budget=budget)
@@ -103,8 +106,8 @@ def amended(
     return new, _changes(terms, new)
 
 
-def _check_known(study: Study, name: str) -> None:
-    if name not in study.sources:
+def _check_known(study: Study, name: object) -> None:
+    if not isinstance(name, str) or name not in study.sources:
         raise CampaignError(f"there is no source {name!r}; the campaign's sources are {', '.join(study.sources)}")
 
 
@@ -147,6 +150,10 @@ def _changes(old: Terms, new: Terms) -> Changes:
 
 
 def _positive(what: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise CampaignError(f"{what} must be a finite number above 0, not {value!r}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 0 < number < math.inf:
+        raise CampaignError(f"{what} must be a finite number above 0, not {value!r:.100}")
+    return number

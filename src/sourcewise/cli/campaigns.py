@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sourcewise.studyfile.file import StudyFile
 
 OVER = 3
-"""Exit code of `ask` and `run` when there is nothing left to ask for."""
+"""Exit code of `ask` when there is nothing left to ask for."""
 
 ReasonOption = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the history.")]
 

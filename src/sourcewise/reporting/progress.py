@@ -41,11 +41,11 @@ def progress(record: CampaignRecord) -> list[Block]:
 
 
 def _mixes(looks: tuple[Look, ...]) -> list[dict[str, Any]]:
-    names = dict.fromkeys(name for look in looks for name in look.mix)
+    """A source that was added later has no rows before."""
     return [
-        {"source": name, "round": look.round, "share": look.mix.get(name), "best": (look.best_mix or {}).get(name)}
+        {"source": name, "round": look.round, "share": share, "best": (look.best_mix or {}).get(name)}
         for look in looks
-        for name in names
+        for name, share in look.mix.items()
     ]
 
 

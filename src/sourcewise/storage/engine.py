@@ -32,6 +32,9 @@ BUSY_SECONDS = 30
 PATIENCE = 120.0
 """Seconds after which we stop trying."""
 
+OPENING = 15.0
+"""The same while a store is opened: a server that restarts is back by then, and a misspelt name never answers."""
+
 RETRIED_STATES = ("40001", "40P01", "55P03", "53300", "57P01", "57P02", "57P03")
 """PostgreSQL: serialization failure, deadlock, lock not available, too many connections, shutdowns, starting up."""
 
@@ -70,15 +73,20 @@ def engine_of(url: URL) -> Engine:
 def url_of(store: str | os.PathLike[str]) -> URL:
     """A database URL, or the path of a SQLite file."""
     text = os.fspath(store)
+    is_url = "://" in text
     try:
-        url = make_url(text if "://" in text else f"sqlite:///{text}")
+        url = make_url(text) if is_url else URL.create("sqlite", database=text)
     except (ArgumentError, ValueError):
-        raise StorageError(f"a store is the path of a file, sqlite:///FILE or postgresql://…, not {text!r}") from None
+        url = None
+    if url is None or "\0" in text or (is_url and not text.isprintable()):
+        raise StorageError(f"a store is the path of a file, sqlite:///FILE or postgresql://…, not {text!r}")
     backend = url.get_backend_name()
     if backend == "postgresql":
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
         raise StorageError(f"a store is SQLite (sqlite:///FILE) or PostgreSQL (postgresql://…), not {backend!r}")
+    if url.query:
+        raise StorageError(f"a SQLite store takes no options after a ?, as {text!r} has")
     if not url.database or url.database == ":memory:":
         raise StorageError("a store needs a file that outlives the process: sqlite:///campaigns.db")
     return url
@@ -87,9 +95,13 @@ def url_of(store: str | os.PathLike[str]) -> URL:
 def check_file(url: URL, create: bool) -> None:
     """SQLite would make an empty file for a name that was misspelt, and is not safe on a network."""
     path = Path(url.database or "")
-    if not create and not path.exists():
+    try:
+        exists, has_directory = path.exists(), path.absolute().parent.is_dir()
+    except OSError as error:
+        raise StorageError(f"a store cannot be at {path}: {error.strerror}") from None
+    if not create and not exists:
         raise StorageError(f"there is no store at {path}; check the name, or create a campaign there first")
-    if not path.absolute().parent.is_dir():
+    if not has_directory:
         raise StorageError(f"a store cannot be made at {path}: there is no directory {path.absolute().parent}")
     kind = _file_system(path.absolute())
     if kind.startswith(NETWORK_FILE_SYSTEMS):
@@ -142,11 +154,11 @@ def transaction(engine: Engine, *, writes: bool) -> Iterator[Connection]:
         yield connection
 
 
-def persistently(attempt: Callable[[], T], what: str) -> T:
+def persistently(attempt: Callable[[], T], what: str, patience: float | None = None) -> T:
     """The answer of `attempt`, repeated while others are in the way or the connection is lost.
 
     A connection that is lost during COMMIT leaves open whether it took place: `attempt` must find out."""
-    deadline, pause = time.monotonic() + PATIENCE, 0.02
+    deadline, pause = time.monotonic() + (PATIENCE if patience is None else patience), 0.02
     while True:
         try:
             return attempt()

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from sourcewise.errors import StorageError
 from sourcewise.records import Event
-from sourcewise.storage import schema
+from sourcewise.storage import engine, schema
 from sourcewise.storage.base import Change, Content, Snapshot, Total
 from sourcewise.storage.engine import check_file, engine_of, persistently, transaction, url_of
 from sourcewise.storage.tables import campaigns, contents, events, totals
@@ -36,7 +36,7 @@ class SqlStorage:
         self.engine = engine_of(url)
         self._where = url.render_as_string(hide_password=True)
         finalize(self, self.engine.dispose)
-        persistently(lambda: self._prepare(create), f"opening the store {self._where}")
+        persistently(lambda: self._prepare(create), f"opening the store {self._where}", engine.OPENING)
 
     def _prepare(self, create: bool) -> None:
         with transaction(self.engine, writes=False) as connection:
