@@ -25,9 +25,10 @@ def regret_curves(
     if not rows:
         return nothing(title)
     rows = spread_out(rows, "budget", "policy", "budget_shown")
-    reach = domain_of(finite(rows, "regret", "low", "high"), around=[0.0])
-    top = min(reach[1], ceiling)
-    y = Axis("regret", "Relative regret (%)", (reach[0], top))
+    # What lies above the ceiling is named, and neither its bar nor any other may squeeze what lies below.
+    placed = [row for row in rows if not row["regret"] > ceiling]
+    low, high = domain_of(finite(placed, "regret", "low", "high"), around=[0.0])
+    y = Axis("regret", "Relative regret (%)", (max(low, -ceiling), min(high, ceiling)))
     curves = Curves(rows, "policy", budgets(rows, budget), y, "low", "high")
     notes = [
         "Mean squared error against the oracle's, with 95 % intervals.",
