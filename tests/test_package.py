@@ -156,7 +156,7 @@ def _raise(error: BaseException) -> Callable[..., NoReturn]:
             2,
             "sourcewise: source 'survey' has no column 'z'\n",
         ),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "Interrupted. What was counted is kept: the same command goes on from here.\n"),
     ],
 )
 def test_a_command_that_fails_says_why_without_a_traceback(

@@ -28,6 +28,7 @@ from sourcewise.orders import next_order
 from sourcewise.planning.plan import Plan, plan
 from sourcewise.policies import ETC, ETG, Fixed, Schedule
 from sourcewise.records import Batch, Order
+from sourcewise.replay import Replay, replay
 from sourcewise.results import Estimate, Fit, OveridTest
 from sourcewise.robust import ConfidenceSet
 from sourcewise.simulation.play import Strategy
@@ -68,6 +69,7 @@ __all__ = [
     "OveridTest",
     "Parameter",
     "Plan",
+    "Replay",
     "ReportError",
     "Rows",
     "Schedule",
@@ -94,6 +96,7 @@ __all__ = [
     "import_campaign",
     "next_order",
     "plan",
+    "replay",
     "run",
     "simulate",
     "summarize",

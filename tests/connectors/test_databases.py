@@ -70,6 +70,15 @@ def test_engines_agree_about_the_same_rows(tmp_path: Path, postgres_database: Ca
         assert_agree(first, again)
 
 
+def test_arrival_order_under_a_declared_version_reads_its_own_rows_only(place: Place, monkeypatch: Any) -> None:
+    found = place(people(), order="arrival", version="2026-03")
+    monkeypatch.setattr("sourcewise.connectors.database.Snapshot.survey", None)
+    last = found.deliver(LINEAR, "people", 0, 990)
+    assert (last.stop, last.exhausted) == (990, False)
+    last = found.deliver(LINEAR, "people", 990, 20)
+    assert (last.stop, last.exhausted) == (ROWS, True)
+
+
 # --- what is in the rows ---------------------------------------------------------------------------------------------
 
 PAIR = sw.Study(["x - a"], "a", {"people": sw.Source("x id")})

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sourcewise._version import __version__
-from sourcewise.cli import campaigns, demo, moving, owner, planning, reading, reproduce, running, studies
+from sourcewise.cli import campaigns, demo, moving, owner, planning, reading, replay, reproduce, running, studies
 from sourcewise.errors import SourcewiseError
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 PANELS = {
-    "A study": (studies.new, studies.check, planning.plan),
+    "A study": (studies.new, studies.check, planning.plan, replay.replay),
     "A campaign by hand": (
         *(campaigns.create, campaigns.ask, campaigns.tell, campaigns.close),
         *(campaigns.amend, campaigns.stop, owner.summarize),

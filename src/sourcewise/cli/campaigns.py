@@ -20,7 +20,6 @@ from sourcewise.cli.common import (
     open_campaign,
     pairs,
     read_study,
-    waiting,
 )
 from sourcewise.cli.output import counted, money, note, price, print_json, show, table
 from sourcewise.cli.reading import standing, words
@@ -57,9 +56,7 @@ def create(
     from sourcewise.records import plain
 
     file = read_study(path)
-    with waiting():
-        campaign = create_campaign(file, store, budget=budget, name=name, keep_rows=keep_rows, author=author)
-    with campaign:
+    with create_campaign(file, store, budget=budget, name=name, keep_rows=keep_rows, author=author) as campaign:
         _mind_the_first_round(file, campaign)
         if json:
             print_json(plain(campaign.status()))

@@ -6,12 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sourcewise.cli.output import note
 from sourcewise.errors import DataError, SourcewiseError
 
 if TYPE_CHECKING:
@@ -58,21 +56,7 @@ SourceArgument = Annotated[
 def open_campaign(store: str, name: str | None, author: str | None = None) -> Campaign:
     from sourcewise.campaign.campaign import Campaign
 
-    with waiting():
-        return Campaign.open(store, name, author=author)
-
-
-@contextmanager
-def waiting(seconds: float = 10.0) -> Iterator[None]:
-    """Says so when a store keeps us waiting: a server that is down is tried again for minutes."""
-    text = "The store does not answer. Trying again for up to two minutes; Ctrl-C gives up."
-    timer = Timer(seconds, note, [text])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    return Campaign.open(store, name, author=author)
 
 
 @contextmanager

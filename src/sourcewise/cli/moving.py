@@ -17,7 +17,6 @@ from sourcewise.cli.common import (
     JsonOption,
     StoreOption,
     open_campaign,
-    waiting,
     write_text,
 )
 from sourcewise.cli.output import print_json, show, wrote
@@ -77,8 +76,7 @@ def import_(
     if not path.exists():
         raise SourcewiseError(f"there is no file {str(path)!r}; `sourcewise export` writes one")
     try:
-        with waiting():
-            campaign = import_campaign(store, path, name, author=author)
+        campaign = import_campaign(store, path, name, author=author)
     except DataError as error:
         raise DataError(str(error) if path.name in str(error) else f"{str(path)!r}: {error}") from None
     with campaign:

@@ -45,7 +45,7 @@ def reproduce(
         means = Means(runs, seed, workers, executor, folder / "runs")
         how = f"sourcewise reproduce {name} --runs {runs} --seed {seed}" + (" --as-published" if as_published else "")
         try:
-            with _Bar(name) as bar:
+            with Bar(name) as bar:
                 found = carry_out(chosen, means, bar)
         except SimulationInterrupted as stop:
             typer.echo(f"sourcewise: {stop}".replace("the same call", "the same command"), err=True)
@@ -55,7 +55,7 @@ def reproduce(
         typer.echo(f"\nReport: {page}\n")
 
 
-class _Bar:
+class Bar:
     """Progress on standard error, with the time that is left."""
 
     def __init__(self, name: str) -> None:
@@ -68,7 +68,7 @@ class _Bar:
         self._name = name
         self._tasks: dict[str, int] = {}
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> Bar:
         self._progress.start()
         return self
 

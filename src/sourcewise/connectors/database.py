@@ -100,7 +100,10 @@ class Database(Table):
         with self.snapshot() as snapshot:
             return tuple(name for name, _ in snapshot.columns)
 
-    def size(self) -> int:
+    def size(self) -> int | None:
+        """Not counted where nothing else needs a pass over the table: in arrival order under a declared version."""
+        if self.sampling.order == "arrival" and self.sampling.version is not None:
+            return None
         with self.snapshot() as snapshot:
             return snapshot.survey().size
 
@@ -114,6 +117,8 @@ class Database(Table):
             snapshot.check(columns)
             if rows is None and start == 0:
                 return self.selected(snapshot, columns, self.relation)
+            if self.sampling.order == "arrival":
+                return self.selected(snapshot, columns, snapshot.in_key_order(start, rows))
             size = snapshot.survey().size
             stop = size if rows is None else min(start + rows, size)
             return self.selected(snapshot, columns, self._between(snapshot, start, stop))
@@ -150,8 +155,6 @@ class Database(Table):
         """A table expression for the rows of these ranks."""
         if stop <= start:
             return f"(SELECT * FROM {self.relation} AS r WHERE 1 = 0)"
-        if self.sampling.order == "arrival":
-            return snapshot.in_key_order(start, stop)
         digest, size = snapshot.digest(), snapshot.survey().size
         limits = [f"{digest} > '{self._hash_at(snapshot, start)}'"] if start > 0 else []
         limits += [f"{digest} <= '{self._hash_at(snapshot, stop)}'"] if stop < size else []
@@ -199,10 +202,10 @@ class Snapshot:
         return self.table.dialect.digest(self.table.sampling.seed, self.key(), self.kinds())
 
     def survey(self) -> Survey:
-        """Counts and sums of the hash: one pass over the keys of the table."""
+        """Counts of hashes by their first digits, and the sum of the next ones: one pass over the keys of the table."""
         if self._survey is None:
             dialect, relation = self.table.dialect, self.table.relation
-            number = dialect.number_of_hex.format("left(h, 15)")
+            number = dialect.number_of_hex.format(f"substr(h, {DIGITS + 1}, 7)")
             hashes = f"(SELECT {self.digest()} AS h FROM {relation} AS r{dialect.fence}) AS k"
             found = self.session.answer(
                 f"SELECT left(h, {DIGITS}) AS g, count(*), sum({number}) FROM {hashes} GROUP BY g ORDER BY g"
@@ -218,7 +221,7 @@ class Snapshot:
         ends = np.cumsum([count for _, count, _ in found], dtype=np.int64).tolist()
         size = ends[-1] if ends else 0
         total = sum(int(part) for _, _, part in found)
-        facts = (self.key(), size, total, self.table.content(self.session, self.kinds()))
+        facts = (self.key(), ends, total, self.table.content(self.session, self.kinds()))
         mark = blake2b(repr(facts).encode(errors="surrogateescape"), digest_size=12).hexdigest()
         return Survey(size, [group for group, _, _ in found], ends, mark)
 
@@ -234,18 +237,20 @@ class Snapshot:
             raise not_unique(self.key())
         return str(found[count - before - 1][0])
 
-    def in_key_order(self, start: int, stop: int) -> str:
+    def in_key_order(self, start: int, rows: int | None) -> str:
         """A table expression for the rows of these ranks in the order of the key."""
         key, relation = self.key(), self.table.relation
+        limit = f"LIMIT {'ALL' if rows is None else rows} OFFSET {start}"
         if key == (ROWID,):  # DuckDB keeps the rows of a table in the order in which they came
-            return f"(SELECT * FROM {relation} AS r LIMIT {stop - start} OFFSET {start})"
+            return f"(SELECT * FROM {relation} AS r {limit})"
         order = self.table.dialect.ordered(key, self.kinds())
-        names = ", ".join(map(quoted, key))
-        edge = f"SELECT {names} FROM {relation} AS r ORDER BY {order} LIMIT 2 OFFSET {stop - 1}"
-        found = self.session.answer(edge)
-        if len(found) == 2 and found[0] == found[1]:
-            raise not_unique(key)
-        return f"(SELECT * FROM {relation} AS r ORDER BY {order} LIMIT {stop - start} OFFSET {start})"
+        if rows:
+            names = ", ".join(map(quoted, key))
+            edge = f"SELECT {names} FROM {relation} AS r ORDER BY {order} LIMIT 2 OFFSET {start + rows - 1}"
+            found = self.session.answer(edge)
+            if len(found) == 2 and found[0] == found[1]:
+                raise not_unique(key)
+        return f"(SELECT * FROM {relation} AS r ORDER BY {order} {limit})"
 
 
 ROWID = "rowid"

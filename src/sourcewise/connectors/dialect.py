@@ -21,7 +21,7 @@ class Dialect:
     texts: str
     boolean: str
     number_of_hex: str
-    """15 hexadecimal digits as a whole number."""
+    """Seven hexadecimal digits as a whole number, of a type that is quick to sum."""
     fence: str
     """Ends a subquery whose columns are to be computed once, however often they are used."""
     bytewise: str
@@ -62,7 +62,7 @@ DUCKDB = Dialect(
     booleans="BOOLEAN",
     texts="VARCHAR|UUID|DATE|TIMESTAMP(_S|_MS|_NS)?|BOOLEAN",
     boolean="{}",
-    number_of_hex="CAST('0x' || {} AS BIGINT)",
+    number_of_hex="CAST('0x' || {} AS INTEGER)",
     fence="",
     bytewise="",
 )
@@ -74,7 +74,7 @@ POSTGRES = Dialect(
     booleans="bool",
     texts=f"{TEXT}|uuid|date|timestamp|timestamptz|bool",
     boolean="CAST({} AS integer)",
-    number_of_hex="CAST(CAST('x' || {} AS bit(60)) AS bigint)",
+    number_of_hex="CAST(CAST('x' || {} AS bit(28)) AS integer)",
     fence=" OFFSET 0",
     bytewise=' COLLATE "C"',
 )

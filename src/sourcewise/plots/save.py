@@ -39,14 +39,20 @@ vegaEmbed("#chart", {spec}, {{"renderer": "svg", "actions": {{"export": true, "s
 """
 
 
+def check_place(path: str | Path) -> Path:
+    """Refuses a file that no chart can be saved as, before any work is done for it."""
+    place = Path(path)
+    if place.suffix.lower() not in _MAKERS:
+        raise ReportError(f"a chart is saved as {', '.join(_MAKERS)}, which {str(path)!r} is not")
+    if not place.parent.is_dir():
+        raise ReportError(f"the chart cannot be written to {str(path)!r}: its directory does not exist")
+    return place
+
+
 def save(chart: Chart, path: str | Path) -> Path:
     """Writes the chart; the suffix (.svg, .png, .pdf or .html) says what. The page of HTML shows values on hover."""
-    place = Path(path)
-    makers = {".svg": _svg, ".png": _png, ".pdf": _pdf, ".html": _html}
-    make = makers.get(place.suffix.lower())
-    if make is None:
-        raise ReportError(f"a chart is saved as {', '.join(makers)}, which {str(path)!r} is not")
-    content = make(chart.to_dict())
+    place = check_place(path)
+    content = _MAKERS[place.suffix.lower()](chart.to_dict())
     try:
         place.write_bytes(content)
     except OSError as error:
@@ -93,3 +99,6 @@ def _library() -> str:
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+_MAKERS = {".svg": _svg, ".png": _png, ".pdf": _pdf, ".html": _html}
