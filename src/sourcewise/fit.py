@@ -11,7 +11,7 @@ import numpy as np
 
 from sourcewise.errors import DataError, EstimationError
 from sourcewise.estimation.blocks import Blocks, Stacking
-from sourcewise.estimation.gmm import EFFICIENT, RIDGED, Scheme, Settings, estimate
+from sourcewise.estimation.gmm import EFFICIENT, MODELLED, RIDGED, Scheme, Settings, estimate
 from sourcewise.estimation.weights import WeightMatrix, fixed_weight
 from sourcewise.inference import Covariance, infer
 from sourcewise.moments.base import Errors
@@ -42,13 +42,16 @@ def fit(
     """Estimate the target of `study` from `data`: for each source a frame, a file's path, or its `Statistics`.
 
     stacking: "stacked" gives every source its own copy of each moment; "pooled" averages a moment over all rows.
-    weights: "two-step" (efficient, computed at a first estimate), "iterated", "cue" (continuously updated),
-        "identity", or a matrix (for stacked sources one a source, by name) that is used as it is; by default what the
-        study says, which is "two-step" unless it was given others.
+    weights: "two-step" (efficient, computed at a first estimate), "iterated", "cue" (continuously updated), "normal"
+        (the variance that normal data with these means and covariances would have), "shrunk" (between the sample's
+        variance and that, as far as the data are normal), "ml" (normal maximum likelihood), "identity", or a matrix
+        (for stacked sources one a source, by name) that is used as it is; by default what the study says, which is
+        "two-step" unless it was given others.
     ridge: adds this number to the diagonal of the moments' variance before it is inverted.
     first_weight: weight of the first step; the identity by default.
     centred: take the moments' variance about their sample means.
-    errors: "robust", or "homoskedastic": instrument and residual of a moment are unrelated in their squares.
+    errors: "robust"; "homoskedastic": instrument and residual of a moment are unrelated in their squares; or "normal":
+        moments vary as those of normal data do.
     covariance: "robust" for any weight; "windmeijer" adds the error of the estimated weight in small samples;
         "model" trusts the weight to be the inverse of the moments' variance.
     start: starting values by parameter; they override those of the study.
@@ -63,8 +66,8 @@ def fit(
     compiled = compile_study(study)
     gathered = _gather(study, compiled, data, missing)
     evidence = {name: part for name, (part, _) in gathered.items()}
-    blocks = Blocks(evidence, stacking, errors, centred, len(study.moments))
     scheme = cast(Scheme, weights) if isinstance(weights, str) else "fixed"
+    blocks = Blocks(evidence, stacking, errors, centred, len(study.moments), MODELLED.get(scheme))
     first = first_weight if isinstance(weights, str) else weights
     settings = Settings(scheme, float(ridge), first, int(max_iterations), int(seed))
     given = _starting_values(compiled, start)

@@ -69,10 +69,12 @@ def infer(
         spread = np.sqrt(squared(np.einsum("db,dkb->kb", gradient, root)) / rows)
     hidden = ~sensitivity.identified.T
     variance[hidden[:, :, None] | hidden[:, None, :]] = np.nan
-    if efficient or covariance == "model":  # θ̂ minimises this very objective
+    if efficient or blocks.weighing or covariance == "model":  # θ̂ minimises this very objective
         degrees = np.asarray(_held(estimates.weight) - sensitivity.rank, dtype=np.int64)
         statistic = rows * estimates.objective
-        if efficient:
+        if blocks.weighing and covariance != "model":
+            statistic = statistic / _inflation(blocks, estimates, sensitivity, degrees)
+        if efficient or blocks.weighing:
             statistic = np.where(degrees > 0, statistic, 0.0)
     else:
         statistic, degrees = overidentification(blocks, efficient_weight(blocks, theta), theta)
@@ -129,6 +131,19 @@ def overidentification(
     degrees = np.asarray(_held(kept) - triangle.rank, dtype=np.int64)
     statistic = blocks.rows * np.maximum(squared(residual) - squared(explained), 0.0)
     return np.where(degrees > 0, statistic, 0.0), degrees
+
+
+def _inflation(blocks: Blocks, estimates: Estimates, sensitivity: Sensitivity, degrees: NDArray[np.int64]) -> Array:
+    """Mean (B,) of rows · ‖U ḡ(θ̂)‖² per degree of freedom when the weight inverts another variance than the moments
+    have: what Satorra and Bentler (1994) divide a chi-square by."""
+    slopes = np.ascontiguousarray(sensitivity.slopes.swapaxes(0, 1))
+    basis, total, start = orthogonalize(slopes).basis, np.zeros(len(degrees)), 0
+    for root, rows, mass in zip(estimates.weight.roots, blocks.factors(estimates.theta), blocks.masses, strict=True):
+        white = matmul(root, rows) / np.sqrt(mass)
+        explained = matmul(basis[:, start : start + len(white)], white)
+        total += np.einsum("rkb,rkb->b", white, white) - np.einsum("dkb,dkb->b", explained, explained)
+        start += len(white)
+    return total / np.maximum(degrees, 1)
 
 
 def _held(weight: Weight) -> NDArray[np.int64]:

@@ -175,14 +175,14 @@ class Fit:
     @cached_property
     def dropped_directions(self) -> dict[str, int]:
         """Moments of each block that are combinations of the others, so that the weight leaves them out."""
-        triangles = self._efficient_weight.triangles or []
+        triangles = self._inverted.triangles or []
         named = zip(self.blocks.names, self.blocks.sizes, triangles, strict=True)
         return {name: size - int(triangle.rank[0]) for name, size, triangle in named}
 
     @cached_property
     def condition(self) -> float:
         """How far the moments are from being combinations of each other (worst block; 1 is best)."""
-        return max(float(triangle.condition[0]) for triangle in self._efficient_weight.triangles or [])
+        return max(float(triangle.condition[0]) for triangle in self._inverted.triangles or [])
 
     @cached_property
     def strength(self) -> float:
@@ -197,6 +197,11 @@ class Fit:
         normal_quantile(level)  # refuses a level outside (0, 1)
         with np.errstate(all="ignore"):
             return confidence_set(self.compiled, self.blocks, self.estimates.theta, self.inference, level)
+
+    @property
+    def _inverted(self) -> Weight:
+        """The weight that inverts a variance: this fit's own, or the efficient one where it has none."""
+        return self.estimates.weight if self.blocks.weighing else self._efficient_weight
 
     @cached_property
     def _efficient_weight(self) -> Weight:

@@ -136,7 +136,7 @@ def test_centred_two_step_is_the_distribution_free_estimator() -> None:
 
 
 def test_full_minimisation_under_normal_weights_runs_in_a_circle() -> None:
-    """Why maximum likelihood above takes one step at a time."""
+    """Why maximum likelihood takes one step at a time."""
     model = ability()
     values = values_of(fit_structure(model, model.normal_weight(model.sample())))
     visited = []

@@ -163,3 +163,22 @@ def test_a_reader_who_leaves_and_a_terminal_without_unicode(campaign: Run) -> No
     assert b"Traceback" not in reader.stderr.read()
     reader.stderr.close()
     reader.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("sourcewise tell ", ["registry", "survey"]),
+        ("sourcewise new pro", ["proxy-labels"]),
+        ("sourcewise sum", ["summarize"]),
+        ("sourcewise amend --prec", ["--precision"]),
+    ],
+)
+def test_completion_knows_commands_options_recipes_and_sources(
+    typed: str, offered: list[str], campaign: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the shell's completion function calls."""
+    monkeypatch.setenv("_SOURCEWISE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
+    assert campaign().out.split() == offered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,9 @@ def test_a_table_and_a_query(spark: Any, tmp_path: Path) -> None:
     assert query.size() == int(np.sum(people().column("flag").to_numpy(zero_copy_only=False)))
     both = [each.deliver(LINEAR, "people", 0, 300).statistics for each in (table, sw.connect(people()))]
     assert all(isinstance(each, sw.Statistics) and each.n == 300 for each in both)
+
+
+@pytest.mark.skipif(find_spec("grpc") is not None, reason="what Spark Connect needs is installed")
+def test_an_address_of_spark_connect_says_what_it_needs() -> None:
+    with pytest.raises(ConnectorError, match=r"pip install 'pyspark\[connect\]'"):
+        sw.connect({"url": "sc://localhost:1", "table": "people", "key": "id"})

@@ -8,6 +8,7 @@ import networkx as nx
 import pytest
 
 import sourcewise as sw
+from sourcewise.spec.expression import parse
 from sourcewise.spec.graph.read import read_graph
 from sourcewise.spec.nodes import number, substitute
 from sourcewise.spec.plain import study_from_plain, study_to_plain
@@ -37,7 +38,9 @@ def test_a_pair_that_a_source_sees_is_a_moment_and_no_other() -> None:
     study = iv()
     texts = [moment.expr for moment in study.moments]
     assert texts[:3] == ["Z - mean_Z", "X - mean_X", "Y - mean_Y"]
-    assert "-Z_to_X*var_Z + (X - mean_X)*(Z - mean_Z)" in texts
+    assert "(Z - mean_Z)*(X - mean_X) - Z_to_X*var_Z" in texts
+    assert all(parse(moment.expr) == moment.node for moment in study.moments[:-1])
+    assert texts[-1] == "(Y - mean_Y)**2 - variance of Y"  # its formula is too long to be read
     assert len(texts) == 3 + 5  # three variances, ZX and ZY, but not XY
     assert [len(study.moments_of(name)) for name in study.sources] == [5, 5]
     assert study.parameters["var_Z"].lower == 0.0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import cast
+
 import sourcewise as sw
 from sourcewise.experiments.studies import EFFECT, confounder_mediator, iv, two_ivs
-from sourcewise.simulation.worlds import World
+from sourcewise.simulation.worlds import LinearWorld, World
 
+TRUTHS = {"iv": 1.0, "two-ivs": 1.0, "confounder-mediator": EFFECT}
 WORLDS: dict[str, World] = {
-    "iv": iv().world,
-    "two-ivs": two_ivs().world,
-    "confounder-mediator": confounder_mediator().world,
+    made.name: replace(cast(LinearWorld, made.world), truth=TRUTHS[made.name])
+    for made in (iv(), two_ivs(), confounder_mediator())
 }
 STUDIES = {
     "iv": sw.Study.from_graph(
@@ -26,4 +29,3 @@ STUDIES = {
         {"confounder": sw.Source("x y w", 1.8), "mediator": sw.Source("x y m", 1.0)},
     ),
 }
-TRUTHS = {"iv": 1.0, "two-ivs": 1.0, "confounder-mediator": EFFECT}

@@ -175,3 +175,26 @@ def test_a_source_without_a_best_share_is_refused() -> None:
     rows = {"policy": ["a"], "source": ["s"], "budget": [1], "share": [0.5], "low": [0.4], "high": [0.6]}
     with pytest.raises(ReportError, match="no share for the source 's'"):
         mix_spread(rows, {"t": 1.0})
+
+
+def test_a_bar_that_leaves_the_figure_does_not_squeeze_it() -> None:
+    """One run of heavy tails can have an interval of any length: neither end of it may set the axis."""
+    wild = {"policy": "wild", "budget": 300.0, "regret": 308.0, "low": -226.0, "high": 843.0}
+    wide = {"policy": "wide", "budget": 300.0, "regret": 10.0, "low": -500.0, "high": 500.0}
+    calm = {"policy": "calm", "budget": 300.0, "regret": 5.0, "low": 2.0, "high": 8.0}
+    assert 2.0 < _top(regret_curves([wild, calm], ceiling=60.0)) < 20.0
+    low, high = _axis(regret_curves([wild, wide, calm], ceiling=60.0))
+    assert (low, high) == (-60.0, 60.0)
+
+
+def _axis(chart: Any) -> tuple[float, float]:
+    found = {tuple(y["scale"]["domain"]) for y in encodings_in(chart, "y") if "scale" in y}
+    assert len(found) == 1
+    low, high = found.pop()
+    return low, high
+
+
+def _top(chart: Any) -> float:
+    low, high = _axis(chart)
+    assert low > -20.0
+    return high

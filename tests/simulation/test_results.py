@@ -106,7 +106,7 @@ def test_the_summary_as_a_frame_and_as_files(found: Simulation, tmp_path: Path) 
         found.save(tmp_path / "nowhere" / "summary.csv")
 
 
-@pytest.mark.parametrize("kind", ["regret", "mixes", "coverage", "tails"])
+@pytest.mark.parametrize("kind", ["regret", "trimmed", "mixes", "coverage", "tails"])
 def test_figures_come_from_the_results(found: Simulation, kind: str, tmp_path: Path) -> None:
     chart = found.figure(kind, policies=["etg", "equal"], title="A title")  # type: ignore[arg-type]
     text = plots.save(chart, tmp_path / "chart.svg").read_text()
@@ -121,7 +121,7 @@ def test_questions_that_have_no_answer(found: Simulation) -> None:
         found.cell("etg", 200)
     with pytest.raises(SimulationError, match="no policy 'etc'"):
         found.figure(policies=["etc"])
-    with pytest.raises(SimulationError, match="a figure is one of 'regret', 'mixes'"):
+    with pytest.raises(SimulationError, match="a figure is one of 'regret', 'trimmed'"):
         found.figure("pie")  # type: ignore[arg-type]
     alone = Simulation(found.sources, found.truth, {"etg": found.outcomes["etg"]})
     with pytest.raises(SimulationError, match="beside the oracle's"):

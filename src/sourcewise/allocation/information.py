@@ -44,6 +44,7 @@ class Information:
 
 def population(blocks: Blocks, theta: Array) -> Population:
     """Average the variance and the slope of each pair of moments over all rows in which both are seen."""
+    blocks = blocks.weighed
     size, (dimension, batch) = blocks.moments, theta.shape
     omega, slope = np.zeros((size, size, batch)), np.zeros((size, dimension, batch))
     pairs, singles = np.zeros((size, size, batch)), np.zeros((size, batch))
@@ -63,6 +64,7 @@ def population(blocks: Blocks, theta: Array) -> Population:
 
 def information(blocks: Blocks, theta: Array, sources: Mapping[str, tuple[int, ...]]) -> Information:
     """Of every source in `sources` (name to the positions of its moments), at theta (D, B)."""
+    blocks = blocks.weighed
     known = population(blocks, theta) if set(sources) - set(blocks.evidence) else None
     roots: dict[str, Array | None] = {}
     for name, positions in sources.items():

@@ -12,9 +12,14 @@ from sourcewise.cli.output import money, price, print_json, show, table, wrote
 from sourcewise.errors import AllocationError, SourcewiseError, StudyFileError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sourcewise.identification.identify import Identification
+    from sourcewise.spec.study import Study
     from sourcewise.studyfile.file import StudyFile
 
-MOST_SUBSETS = 10
+SHOWN, FEW = 40, 6
+"""Moments and parameters, and sources of a moment, that are written out."""
 
 
 def _complete_recipes(incomplete: str) -> list[tuple[str, str]]:
@@ -85,9 +90,11 @@ def _findings(file: StudyFile) -> dict[str, Any]:
     study = file.study
     computes = {name: study.moments_of(name) for name in study.sources}
     by = {j: [name for name, places in computes.items() if j in places] for j in range(len(study.moments))}
+    identification = _identification(study)
     return {
         "name": file.name,
         "target": study.target,
+        "graph": None if study.model is None else study.model.text,
         "parameters": list(study.parameters),
         "sources": {
             name: {
@@ -100,33 +107,21 @@ def _findings(file: StudyFile) -> dict[str, Any]:
             for name, source in study.sources.items()
         },
         "moments": [{"moment": m.label, "sources": by[j]} for j, m in enumerate(study.moments)],
-        "identified_by": _identifying_sets(file),
+        "identified_by": [list(names) for names in identification.by],
+        "identification": {**identification.to_dict(), "text": str(identification)},
         "budget": file.budget,
         "precision": file.precision,
         "first_order": _first_order(file),
     }
 
 
-def _identifying_sets(file: StudyFile) -> list[list[str]]:
-    """The minimal sets of sources that identify the target; of very many sources only whether all of them do."""
-    from itertools import combinations
+def _identification(study: Study) -> Identification:
+    from sourcewise.identification.identify import identify
 
-    from sourcewise.allocation.generic import identifies
-
-    study = file.study
-    if not identifies(study, study.sources):
-        raise AllocationError(
-            f"the target {study.target!r} is not identified, not even by all sources together: "
-            f"add a source or a moment that bears on it"
-        )
-    if len(study.sources) > MOST_SUBSETS:
-        return [list(study.sources)]
-    found: list[set[str]] = []
-    for size in range(1, len(study.sources) + 1):
-        for some in combinations(study.sources, size):
-            if not any(known <= set(some) for known in found) and identifies(study, some):
-                found.append(set(some))
-    return [[name for name in study.sources if name in known] for known in found]
+    found = identify(study)
+    if not found.identified:
+        raise AllocationError(str(found))
+    return found
 
 
 def _first_order(file: StudyFile) -> dict[str, Any] | None:
@@ -146,11 +141,11 @@ def _show(file: StudyFile, found: dict[str, Any]) -> None:
         for name, s in found["sources"].items()
     ]
     header = ("Source", "Observes", "Rows come from", "Rows there are", "Price", "Moments")
-    moments = [(m["moment"], ", ".join(m["sources"])) for m in found["moments"]]
-    sets = "  or  ".join(" + ".join(names) for names in found["identified_by"])
-    lines = [
-        f"Target: {found['target']}    Parameters: {', '.join(found['parameters'])}",
-        f"Identified by: {sets}",
+    moments = [(m["moment"], _listed(m["sources"], FEW)) for m in found["moments"]]
+    lines = [f"{len(moments) - SHOWN} more moments; --json lists all of them."] if len(moments) > SHOWN else []
+    lines += [
+        f"Target: {found['target']}    Parameters: {_listed(found['parameters'], SHOWN)}",
+        found["identification"]["text"],
     ]
     if found["first_order"] is not None:
         rows = ", ".join(f"{n:,} of {name}" for name, n in found["first_order"]["rows"].items() if n)
@@ -161,6 +156,10 @@ def _show(file: StudyFile, found: dict[str, Any]) -> None:
         lines.append("No budget is given; `sourcewise plan` says what a precision costs.")
     show(
         table(f"Study {found['name'] or file.origin.name}", header, sources, texts=3),
-        table("Moments", ("Zero on average", "Computed by"), moments, texts=2),
+        table("Moments", ("Zero on average", "Computed by"), moments[:SHOWN], texts=2),
         "\n".join(lines),
     )
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,11 @@ def _session(url: str | None) -> Any:
     builder = _package("pyspark.sql", "spark").SparkSession.builder
     if url is None:
         return builder.getOrCreate()
-    return (builder.remote(url) if url.startswith("sc://") else builder.master(url)).getOrCreate()
+    if url.startswith("sc://"):
+        if find_spec("grpc") is None:  # PySpark itself would end the process
+            raise ConnectorError("a Spark Connect address needs further packages: pip install 'pyspark[connect]'")
+        return builder.remote(url).getOrCreate()
+    return builder.master(url).getOrCreate()
 
 
 def _package(name: str, extra: str) -> Any:

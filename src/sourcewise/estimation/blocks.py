@@ -8,12 +8,12 @@ that a source cannot compute counting as zero in its rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
 
-from sourcewise.moments.base import Errors, Evidence
+from sourcewise.moments.base import Evidence, Variance
 from sourcewise.moments.compiled import Integers
 from sourcewise.numerics.linalg import Array
 
@@ -26,10 +26,12 @@ class Blocks:
 
     evidence: Mapping[str, Evidence]
     stacking: Stacking
-    errors: Errors
+    errors: Variance
     centred: bool
     moments: int
     """Moments of the study, M."""
+    weighing: Variance | None = None
+    """The variance that weights invert, where it is not the one that standard errors are computed from."""
 
     @property
     def rows(self) -> Array:
@@ -47,6 +49,11 @@ class Blocks:
         if self.stacking == "pooled":
             return (self.moments,)
         return tuple(len(part.positions) for part in self.evidence.values())
+
+    @property
+    def weighed(self) -> Self:
+        """The same moments with the variance that weights and designs see: about the mean where it is a model's."""
+        return self if self.weighing is None else replace(self, errors=self.weighing, centred=True, weighing=None)
 
     @property
     def masses(self) -> list[Array]:
@@ -130,4 +137,4 @@ class Blocks:
     def take(self, which: Integers) -> Self:
         """The problems at these positions."""
         narrowed = {name: part.take(which) for name, part in self.evidence.items()}
-        return type(self)(narrowed, self.stacking, self.errors, self.centred, self.moments)
+        return replace(self, evidence=narrowed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, Self
@@ -10,21 +10,27 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sourcewise.errors import EstimationError
 from sourcewise.estimation.blocks import Blocks
+from sourcewise.estimation.likelihood import maximize
 from sourcewise.estimation.starts import starting_points
 from sourcewise.estimation.weights import Weight, WeightMatrix, efficient_weight, fixed_weight, noise
+from sourcewise.moments.base import Variance
 from sourcewise.moments.compiled import CompiledStudy, Integers
 from sourcewise.numerics.least_squares import Problem, Search, minimize
 from sourcewise.numerics.linalg import Array, matmul, orthogonalize, squared
 from sourcewise.spec.study import Study
 
-Scheme = Literal["two-step", "identity", "iterated", "cue", "fixed"]
+Scheme = Literal["two-step", "identity", "iterated", "cue", "normal", "shrunk", "ml", "fixed"]
 
 EFFICIENT = ("two-step", "iterated", "cue")
 """Their weight inverts the moments' variance, so that J is the objective itself."""
 
 RIDGED = ("two-step", "iterated")
 """Their weight is computed at an estimate, with a ridge if one is asked for."""
+
+MODELLED: Mapping[str, Variance] = {"normal": "normal", "shrunk": "shrunk", "ml": "implied"}
+"""Schemes whose weight inverts another variance than the one that standard errors are computed from."""
 
 MAX_REWEIGHTINGS = 500
 SETTLED = 1e-8
@@ -129,16 +135,24 @@ class UpdatedMoments:
 def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array) -> Estimates:
     """Estimates from starting values `given` (D, B), NaN where there is none."""
     starts = starting_points(study, compiled, blocks, given, settings.seed)
-    weight = fixed_weight(blocks, settings.first_weight)
-    first = _first_step(compiled, blocks, weight, starts, settings)
+    first = _first_step(compiled, blocks, _first_weight(blocks, starts[0], settings), starts, settings)
     if settings.scheme in ("identity", "fixed"):
         return first
+    if settings.scheme == "ml":
+        return _likeliest(compiled, blocks, first, settings)
     found = _reweighted(compiled, blocks, first, settings)
     if settings.scheme == "iterated":
         return _iterate(compiled, blocks, found, settings)
     if settings.scheme == "cue":
         return _updated(compiled, blocks, [found.theta, first.theta], found, settings)
     return replace(found, status=np.where(first.converged, found.status, first.status))
+
+
+def _first_weight(blocks: Blocks, start: Array, settings: Settings) -> Weight:
+    """The identity, unless a model of the variance has a weight to offer that does not depend on units."""
+    if blocks.weighing is None or settings.first_weight is not None:
+        return fixed_weight(blocks, settings.first_weight)
+    return efficient_weight(replace(blocks, weighing="normal").weighed, start)
 
 
 def _search(
@@ -250,7 +264,7 @@ def _status(search: Search) -> Integers:
 
 def _reweighted(compiled: CompiledStudy, blocks: Blocks, last: Estimates, settings: Settings) -> Estimates:
     """One more step with the efficient weight at the last estimate."""
-    weight = efficient_weight(blocks, last.theta, settings.ridge)
+    weight = efficient_weight(blocks.weighed, last.theta, settings.ridge)
     ranks = sum(triangle.rank for triangle in weight.triangles or [])
     # U Ω Uᵀ is the identity, but for the ridge
     unit = noise(blocks, weight, last.theta) if settings.ridge else np.sqrt(ranks / blocks.rows)
@@ -266,6 +280,18 @@ def _reweighted(compiled: CompiledStudy, blocks: Blocks, last: Estimates, settin
         last.iterations + search.iterations,
         last.minima,
     )
+
+
+def _likeliest(compiled: CompiledStudy, blocks: Blocks, first: Estimates, settings: Settings) -> Estimates:
+    """Maximum likelihood, from the estimate under normal theory at the sample's own means and covariances."""
+    if blocks.stacking != "stacked":
+        raise EstimationError("weights='ml' is the likelihood of sources side by side; it needs stacking='stacked'")
+    found = _reweighted(compiled, replace(blocks, weighing="normal"), first, settings)
+    search = maximize(blocks, found.theta, compiled.lower, compiled.upper, settings.max_iterations)
+    weight = efficient_weight(blocks.weighed, search.theta)
+    iterations = found.iterations + search.iterations
+    status = np.where(search.converged, Status.CONVERGED, Status.ITERATIONS)
+    return Estimates(search.theta, search.theta, search.objective, weight, status, iterations, first.minima)
 
 
 def _iterate(compiled: CompiledStudy, blocks: Blocks, found: Estimates, settings: Settings) -> Estimates:

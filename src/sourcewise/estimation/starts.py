@@ -131,10 +131,11 @@ def _follow(
     random: np.random.Generator,
 ) -> Array:
     theta = np.where(np.isnan(given), 0.0, given)
+    sizes = [_sizes(part, theta, blocks) for part in blocks.evidence.values()]
     for stage in stages:
         chosen = list(stage.parameters)
         if stage.moments:
-            theta[chosen] = _solve(stage, blocks, theta)
+            theta[chosen] = _solve(stage, blocks, theta, sizes)
         else:
             theta[chosen] = _draw(compiled.lower[chosen], compiled.upper[chosen], random)[:, None]
     return np.clip(theta, compiled.lower[:, None], compiled.upper[:, None])
@@ -148,18 +149,26 @@ def _draw(lower: Array, upper: Array, random: np.random.Generator) -> Array:
     return np.asarray(np.where(np.isfinite(upper) & (value > upper), upper - np.abs(value), value))
 
 
-def _solve(stage: Stage, blocks: Blocks, theta: Array) -> Array:
-    """Least squares for the stage's parameters over all copies of its moments, each row brought to length 1."""
+def _sizes(part: Evidence, theta: Array, blocks: Blocks) -> Array:
+    """Typical size (M, B) of each moment in a row, where the parameters that are not known yet are zero."""
+    rows = part.factor(theta, blocks.errors)
+    return np.asarray(np.sqrt(np.einsum("mkb,mkb->mb", rows, rows)))
+
+
+def _solve(stage: Stage, blocks: Blocks, theta: Array, sizes: list[Array]) -> Array:
+    """Least squares for the stage's parameters over all copies of its moments, each in units of its own size: a moment
+    that hardly has a slope has little to say."""
     chosen = list(stage.parameters)
     origin = theta.copy()
     origin[chosen] = 0.0
     tables = []
-    for part in blocks.evidence.values():
+    for part, size in zip(blocks.evidence.values(), sizes, strict=True):
         local = [k for k, j in enumerate(part.positions) if j in stage.moments]
         if local:
             mean, slope = part.mean_and_slope(origin)
-            tables.append((part, local, np.concatenate([slope[local][:, chosen], mean[local][:, None]], axis=1)))
-    found, pivots = _least_squares([_unit_rows(table) for _, _, table in tables])
+            table = np.concatenate([slope[local][:, chosen], mean[local][:, None]], axis=1)
+            tables.append((part, local, _in_units(table, size[local])))
+    found, pivots = _least_squares([table for _, _, table in tables])
     collinear = (pivots < COLLINEAR).any(axis=0)
     if collinear.any():
         # In the moments' own spread, instruments far from 0 are not collinear any more.
@@ -180,6 +189,11 @@ def _least_squares(tables: list[Array]) -> tuple[Array, Array]:
 def _unit_rows(table: Array) -> Array:
     length = np.sqrt(np.einsum("rdb,rdb->rb", table[:, :-1], table[:, :-1]))
     return np.asarray(table * np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)[:, None])
+
+
+def _in_units(table: Array, size: Array) -> Array:
+    known = np.isfinite(size) & (size > 0)
+    return np.where(known[:, None], table / np.where(known, size, 1.0)[:, None], _unit_rows(table))
 
 
 def _white_rows(part: Evidence, local: list[int], blocks: Blocks, origin: Array, table: Array) -> Array:

@@ -9,6 +9,7 @@ from sourcewise.allocation.allocate import variance
 from sourcewise.experiments.base import STACKED, Findings
 from sourcewise.plots.theme import Chart
 from sourcewise.reporting import Figure
+from sourcewise.simulation.figures import mixes
 from sourcewise.simulation.oracle import population_fit
 from sourcewise.simulation.results import ORACLE, Kind
 
@@ -17,6 +18,7 @@ STEPS = 40
 
 ALT = {
     "regret": "Relative regret in per cent by budget, a line a policy, with 95 % intervals.",
+    "trimmed": "Relative regret of the mean of the smallest 99 % of the errors by budget, with 95 % intervals.",
     "mixes": "Mean share of rows and its 5th to 95th percentile, beside the best mix.",
     "coverage": "Share of intervals that hold the truth, by budget and policy, with binomial error bars.",
     "tails": "Median and 99th percentile of the scaled squared error by budget.",
@@ -29,7 +31,8 @@ def drawings(found: Findings) -> dict[str, Figure]:
     return {
         "regret": _draw(found, "regret", [*paper, *found.experiment.mixes], "the paper's policies"),
         "regret-stacked": _draw(found, "regret", ours, "stacked estimates"),
-        "mixes": _draw(found, "mixes", found.experiment.adaptive(), "where the mixes end"),
+        "regret-trimmed": _draw(found, "trimmed", paper, "without the largest 1 % of the errors"),
+        "mixes": _mixes(found),
         "variance": _variance(found),
         "coverage": _draw(found, "coverage", [ORACLE, *paper], "coverage of 95 % intervals"),
         "coverage-stacked": _draw(found, "coverage", ours, "coverage, stacked estimates"),
@@ -41,6 +44,13 @@ def drawings(found: Findings) -> dict[str, Figure]:
 def _draw(found: Findings, kind: Kind, names: list[str], what: str) -> Figure:
     title = f"{found.experiment.title}: {what}"
     return Figure(found.main.figure(kind, policies=names, title=title), alt=f"{title}. {ALT[kind]}")
+
+
+def _mixes(found: Findings) -> Figure:
+    """Beside the best mix itself: the oracle's whole rows are only near it."""
+    title, best = f"{found.experiment.title}: where the mixes end", found.experiment.best("pooled").kappa
+    chart = plots.mix_spread(mixes(found.main, found.experiment.adaptive()), best, title=title)
+    return Figure(chart, alt=f"{title}. {ALT['mixes']}")
 
 
 def _variance(found: Findings) -> Figure:

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from sourcewise.errors import EstimationError
-from sourcewise.moments.base import Errors
+from sourcewise.moments.base import Variance
 from sourcewise.moments.compiled import CompiledSource, Integers
 from sourcewise.numerics.linalg import Array, gram_factor
 
@@ -38,7 +38,7 @@ class RowEvidence:
         means = self._means(theta, lambda block, b: block.sum(axis=1))
         return means[:size], means[size:].reshape(size, dimension, -1)
 
-    def cross(self, theta: Array, along: Array, errors: Errors) -> Array:
+    def cross(self, theta: Array, along: Array, errors: Variance) -> Array:
         self._refuse_model(errors)
         size = len(self.positions)
         means = self._means(theta, lambda block, b: block[size:] @ (along[:, b] @ block[:size]))
@@ -56,16 +56,16 @@ class RowEvidence:
         both = np.stack(found)
         return np.asarray(0.5 * (both + both.swapaxes(0, 1)))
 
-    def factor(self, theta: Array, errors: Errors) -> Array:
+    def factor(self, theta: Array, errors: Variance) -> Array:
         return self._rows(theta, errors, len(self.positions))
 
-    def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
+    def factors(self, theta: Array, errors: Variance) -> tuple[Array, Array]:
         size, dimension = len(self.positions), theta.shape[0]
         rows = self._rows(theta, errors, size * (1 + dimension))
         slopes = rows[size:].reshape(size, dimension, *rows.shape[1:])
         return rows[:size], slopes.swapaxes(0, 1)
 
-    def _rows(self, theta: Array, errors: Errors, count: int) -> Array:
+    def _rows(self, theta: Array, errors: Variance, count: int) -> Array:
         """Factor (count, count + 1, B) of the mean products of the first `count` formulas; first column the means."""
         self._refuse_model(errors)
 
@@ -84,11 +84,16 @@ class RowEvidence:
             found.append(sums / self.rows[problem])
         return np.stack(found, axis=-1)
 
-    def _refuse_model(self, errors: Errors) -> None:
+    def discrepancy(self, theta: Array) -> Array:
+        self._refuse_model("implied")
+        return np.full(theta.shape[1], np.nan)
+
+    def _refuse_model(self, errors: Variance) -> None:
         if errors != "robust":
+            what = "errors='homoskedastic'" if errors == "homoskedastic" else "normal theory"
             raise EstimationError(
-                f"errors={errors!r} needs moments in which data and parameters separate; "
-                f"source {self._source.name!r} has others, so use errors='robust'"
+                f"{what} needs moments in which data and parameters separate; source {self._source.name!r} has others, "
+                f"so use errors='robust' and weights='two-step'"
             )
 
     def _blocks(self, problem: int, theta: Array) -> Iterator[Array]:

@@ -7,8 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from sourcewise.moments.base import Errors
+from sourcewise.errors import EstimationError
+from sourcewise.moments.base import Variance
 from sourcewise.moments.compiled import Coefficients, CompiledSource, Integers
+from sourcewise.moments.normal import Hermite, Implied, degree, implied, shrinkage
 from sourcewise.numerics.linalg import Array, gram_factor, matmul, orthogonalize
 
 
@@ -44,6 +46,72 @@ class GramEvidence:
         """P/n (K, K, B)."""
         return np.moveaxis(self._gram / self.rows[:, None, None], 0, -1)
 
+    @cached_property
+    def _normal_terms(self) -> Hermite:
+        forms, terms = self._forms.moments, self._source.terms
+        for k in np.unique(forms.term):
+            if degree(terms[k]) > 2:
+                raise EstimationError(
+                    f"normal theory needs moments that multiply at most two data terms; source {self._source.name!r} "
+                    f"has {self._source.labels[k]}, so use weights='two-step' and errors='robust'"
+                )
+        return Hermite.of(terms)
+
+    @cached_property
+    def _normal_root(self) -> Array:
+        """L (K, W, B) as `_root`, for normal data of the same means and covariances."""
+        count = self._normal_terms.atoms
+        return self._pad(self._normal_terms.root(*self._normal_law(count)))
+
+    @cached_property
+    def _shrunk_root(self) -> Array:
+        """L (K, K, B) as `_root`, for the mixture of the two that `shrinkage` says."""
+        terms, sample, normal = self._normal_terms, self._root, self._normal_root
+        used = np.setdiff1d(np.unique(self._forms.moments.term), [0])
+        used = np.union1d(used, np.arange(1, 1 + terms.atoms))
+        share = shrinkage(terms, sample[used, 1:], normal[used, 1:], self.rows)
+        parts = (np.sqrt(1.0 - share) * sample[:, 1:], np.sqrt(share) * normal[:, 1:])
+        both = np.concatenate([self._means[:, None], *parts], axis=1)
+        return gram_factor(np.einsum("jkb,lkb->bjl", both, both))
+
+    def _normal_law(self, count: int) -> tuple[Array, Array]:
+        """Means (p, B) of the atoms and a factor (p, p, B) of their variance: the first rows of a triangular root."""
+        return self._root[1 : 1 + count, 0], self._root[1 : 1 + count, 1 : 1 + count]
+
+    def _pad(self, root: Array) -> Array:
+        """Rows of zeros for terms above degree 2, which no moment uses."""
+        return np.pad(root, ((0, len(self._root) - len(root)), (0, 0), (0, 0)))
+
+    def _root_of(self, errors: Variance) -> Array:
+        match errors:
+            case "normal":
+                return self._normal_root
+            case "shrunk":
+                return self._shrunk_root
+            case _:
+                return self._root
+
+    def _products_of(self, errors: Variance) -> Array:
+        """L Lᵀ (K, K, B)."""
+        if errors in ("robust", "homoskedastic"):
+            return self._products
+        root = self._root_of(errors)
+        return np.asarray(np.einsum("jkb,lkb->jlb", root, root))
+
+    def _implied(self, theta: Array) -> Implied:
+        forms = self._forms.moments
+        if forms.slope_term.any():
+            raise EstimationError(
+                f"weights='ml' needs moments in which no parameter multiplies data, as those of a graph; source "
+                f"{self._source.name!r} has others, so use weights='normal' or weights='shrunk'"
+            )
+        terms, mean = self._normal_terms, self.mean_and_slope(theta)[0]
+        dense = self._dense(forms, theta)[:, : 1 + terms.atoms + len(terms.left)]
+        return implied(terms, dense, mean, *self._normal_law(terms.atoms))
+
+    def discrepancy(self, theta: Array) -> Array:
+        return self._implied(theta).discrepancy()
+
     def take(self, which: Integers) -> Self:
         if len(self.rows) == 1:
             return self
@@ -72,14 +140,19 @@ class GramEvidence:
             self._seen = key, found
         return found
 
-    def factor(self, theta: Array, errors: Errors) -> Array:
+    def factor(self, theta: Array, errors: Variance) -> Array:
         if errors == "homoskedastic":
-            parts = (self._value_rows(part, theta) for part in (self._forms.instrument, self._forms.residual))
+            halves = (self._forms.instrument, self._forms.residual)
+            parts = (self._value_rows(part, theta, self._root) for part in halves)
             return _pair_columns(*(_narrow(part) for part in parts))
-        return self._value_rows(self._forms.moments, theta)
+        if errors == "implied":
+            law, (mean, factor) = self._implied(theta), self._normal_law(self._normal_terms.atoms)
+            root = self._normal_terms.root(mean + matmul(factor, law.mean), matmul(factor, law.factor))
+            return matmul(self._dense(self._forms.moments, theta), self._pad(root))
+        return self._value_rows(self._forms.moments, theta, self._root_of(errors))
 
-    def cross(self, theta: Array, along: Array, errors: Errors) -> Array:
-        second, forms = self._products, self._forms.moments
+    def cross(self, theta: Array, along: Array, errors: Variance) -> Array:
+        second, forms = self._products_of(errors), self._forms.moments
         if errors == "homoskedastic":
             forms = self._forms.residual
             left = self._dense(self._forms.instrument, theta)
@@ -103,14 +176,14 @@ class GramEvidence:
             found[bends.first, bends.second] = found[bends.second, bends.first] = sums
         return found
 
-    def factors(self, theta: Array, errors: Errors) -> tuple[Array, Array]:
+    def factors(self, theta: Array, errors: Variance) -> tuple[Array, Array]:
         if errors == "homoskedastic":
-            left = _narrow(self._value_rows(self._forms.instrument, theta))
-            right, slopes = self._all_rows(self._forms.residual, theta)
+            left = _narrow(self._value_rows(self._forms.instrument, theta, self._root))
+            right, slopes = self._all_rows(self._forms.residual, theta, self._root)
             both = _narrow(np.concatenate([right[None], slopes]).reshape(-1, *right.shape[1:]))
             parts = [_pair_columns(left, part) for part in both.reshape(-1, right.shape[0], *both.shape[1:])]
             return parts[0], np.stack(parts[1:])
-        return self._all_rows(self._forms.moments, theta)
+        return self._all_rows(self._forms.moments, theta, self._root_of(errors))
 
     def _dense(self, forms: Coefficients, theta: Array) -> Array:
         """C (M, K, B)."""
@@ -118,11 +191,11 @@ class GramEvidence:
         dense[forms.row, forms.term] = _stack(forms.values(self._inputs(theta)), theta.shape[1])
         return dense
 
-    def _value_rows(self, forms: Coefficients, theta: Array) -> Array:
+    def _value_rows(self, forms: Coefficients, theta: Array, root: Array) -> Array:
         """C L (M, K, B)."""
-        return matmul(self._dense(forms, theta), self._root)
+        return matmul(self._dense(forms, theta), root)
 
-    def _all_rows(self, forms: Coefficients, theta: Array) -> tuple[Array, Array]:
+    def _all_rows(self, forms: Coefficients, theta: Array, root: Array) -> tuple[Array, Array]:
         """C L (M, K, B) and (∂C/∂θ) L (D, M, K, B)."""
         dimension, batch = theta.shape
         entries = _stack(forms.slopes(self._inputs(theta)), batch)
@@ -130,8 +203,8 @@ class GramEvidence:
         count = len(forms.row)
         dense[0, forms.row, forms.term] = entries[:count]
         dense[1 + forms.slope_parameter, forms.slope_row, forms.slope_term] = entries[count:]
-        rows = matmul(dense.reshape(-1, forms.shape[1], batch), self._root)
-        rows = rows.reshape(1 + dimension, *forms.shape, batch)
+        rows = matmul(dense.reshape(-1, forms.shape[1], batch), root)
+        rows = rows.reshape(1 + dimension, forms.shape[0], *rows.shape[1:])
         return rows[0], rows[1:]
 
 

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 
 
 def regret_curves(
-    data: Columns, *, title: str = "Relative regret by budget", budget: str = "Budget", ceiling: float = math.inf
+    data: Columns,
+    *,
+    title: str = "Relative regret by budget",
+    budget: str = "Budget",
+    ceiling: float = math.inf,
+    measure: str = "Mean squared error",
 ) -> Chart:
-    """How much larger the mean squared error is than the oracle's, in %, with error bars: a line a policy.
+    """How much larger the mean squared error (or another `measure`) is than the oracle's, in %: a line a policy.
 
     data: policy, budget, regret, low, high (the ends of the 95 % interval). The axis ends at `ceiling`; what lies
         above is marked at the edge and named.
@@ -25,12 +30,13 @@ def regret_curves(
     if not rows:
         return nothing(title)
     rows = spread_out(rows, "budget", "policy", "budget_shown")
-    reach = domain_of(finite(rows, "regret", "low", "high"), around=[0.0])
-    top = min(reach[1], ceiling)
-    y = Axis("regret", "Relative regret (%)", (reach[0], top))
+    # What lies above the ceiling is named, and neither its bar nor any other may squeeze what lies below.
+    placed = [row for row in rows if not row["regret"] > ceiling]
+    low, high = domain_of(finite(placed, "regret", "low", "high"), around=[0.0])
+    y = Axis("regret", "Relative regret (%)", (max(low, -ceiling), min(high, ceiling)))
     curves = Curves(rows, "policy", budgets(rows, budget), y, "low", "high")
     notes = [
-        "Mean squared error against the oracle's, with 95 % intervals.",
+        f"{measure} against the oracle's, with 95 % intervals.",
         *note_on(marked(rows, "regret", y.domain), NAMED, "regret"),
     ]
     return curves.chart(title, notes, reference(0.0, "oracle", dash=[1, 0]))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TITLES: Mapping[Kind, str] = {
     "regret": "Relative regret by budget",
+    "trimmed": "Relative regret without the largest 1 % of the errors",
     "mixes": "Where the mixes end",
     "coverage": "Coverage of 95 % intervals",
     "tails": "Typical and extreme errors",
@@ -28,17 +29,22 @@ def draw(found: Simulation, kind: Kind, names: Sequence[str], title: str, ceilin
         raise SimulationError(f"a figure is one of {', '.join(map(repr, get_args(Kind)))}, not {kind!r}")
     head = title or TITLES[kind]
     if kind == "mixes":
-        return plots.mix_spread(_mixes(found, names), _best(found), title=head)
+        return plots.mix_spread(mixes(found, names), _best(found), title=head)
     cells = [cell for name in names for cell in found.cells if cell.policy == name]
-    if kind == "regret":
-        return plots.regret_curves([_regret(cell) for cell in cells], title=head, ceiling=ceiling)
+    if kind in ("regret", "trimmed"):
+        measure = "Mean squared error" if kind == "regret" else "Mean of the smallest 99 % of the squared errors"
+        rows = [_regret(cell, kind) for cell in cells]
+        return plots.regret_curves(rows, title=head, ceiling=ceiling, measure=measure)
     rows = [cell.to_dict() for cell in cells]
     return plots.coverage(rows, title=head) if kind == "coverage" else plots.tails(rows, title=head)
 
 
-def _regret(cell: Cell) -> dict[str, Any]:
-    ends = {"low": cell.regret_low, "high": cell.regret_high}
-    return {"policy": cell.policy, "budget": cell.budget, "regret": cell.regret} | ends
+def _regret(cell: Cell, kind: Kind) -> dict[str, Any]:
+    values = (cell.regret, cell.regret_low, cell.regret_high)
+    if kind == "trimmed":
+        values = (cell.trimmed_regret, cell.trimmed_low, cell.trimmed_high)
+    ends = dict(zip(("regret", "low", "high"), values, strict=True))
+    return {"policy": cell.policy, "budget": cell.budget} | ends
 
 
 def _best(found: Simulation) -> Mapping[str, float]:
@@ -48,7 +54,8 @@ def _best(found: Simulation) -> Mapping[str, float]:
     return max((cell for cell in found.cells if cell.policy == ORACLE), key=lambda cell: cell.budget).kappa
 
 
-def _mixes(found: Simulation, names: Sequence[str]) -> list[dict[str, Any]]:
+def mixes(found: Simulation, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Mean share of each source in the rows, and its 5th and 95th percentile over the runs."""
     rows: list[dict[str, Any]] = []
     for name in names:
         outcome = found.outcomes[name]

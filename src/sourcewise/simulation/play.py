@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sourcewise.allocation.market import capacities
 from sourcewise.errors import SimulationError
 from sourcewise.estimation.blocks import Blocks, Stacking
-from sourcewise.estimation.gmm import EFFICIENT, Estimates, Scheme, Settings, estimate
+from sourcewise.estimation.gmm import EFFICIENT, MODELLED, Estimates, Scheme, Settings, estimate
 from sourcewise.inference import Inference, infer
 from sourcewise.moments.compiled import CompiledStudy, Integers, compile_study
 from sourcewise.numerics.linalg import Array
@@ -185,7 +185,7 @@ class Block:
             for name, counts in zip(self.study.sources, rows, strict=True)
             if counts[0] > 0 and name in self.streams
         }
-        return Blocks(parts, stacking, "robust", False, len(self.study.moments))
+        return Blocks(parts, stacking, "robust", False, len(self.study.moments), MODELLED.get(self.study.weights))
 
     def _estimate(self, blocks: Blocks, ridge: float = 0.0) -> Estimates:
         settings = Settings(cast(Scheme, self.study.weights), ridge)

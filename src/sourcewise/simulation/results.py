@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 ORACLE = "oracle"
 
-Kind = Literal["regret", "mixes", "coverage", "tails"]
+Kind = Literal["regret", "trimmed", "mixes", "coverage", "tails"]
 
-CEILING = 60.0
+CEILING = 100.0
 """Per cent of regret beyond which a curve leaves the figure (and is named below its title)."""
 
 
@@ -92,7 +92,7 @@ class Simulation:
     def figure(
         self, kind: Kind = "regret", *, policies: Sequence[str] | None = None, title: str = "", ceiling: float = CEILING
     ) -> Chart:
-        """A chart that `sourcewise.plots.save` writes: "regret", "mixes", "coverage" or "tails" by budget.
+        """A chart that `sourcewise.plots.save` writes: "regret", "trimmed", "mixes", "coverage" or "tails" by budget.
 
         policies: which, in this order; all of them by default. ceiling: where the axis of regrets ends, in per cent.
         """

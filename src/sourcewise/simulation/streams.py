@@ -23,7 +23,7 @@ from sourcewise.moments.separable import GramEvidence
 from sourcewise.numerics.linalg import Array
 from sourcewise.simulation.history import History
 from sourcewise.simulation.worlds import World
-from sourcewise.spec.study import Study
+from sourcewise.spec.study import NORMAL_THEORY, Study
 from sourcewise.statistics.features import Features, atom_values, choose_centre
 from sourcewise.statistics.frames import BLOCK_ROWS
 
@@ -61,7 +61,7 @@ def plan_source(world: World | History, study: Study, name: str) -> Plan:
     if source.separable is None:
         return Plan(place, source, (), (), (), np.zeros((0, 0), dtype=np.int64))
     lean = compile_source(study, name, lean=True)
-    if _near_origin(lean, pilot):
+    if study.weights not in NORMAL_THEORY and _near_origin(lean, pilot):
         source, centre = lean, dict.fromkeys(lean.atoms, 0.0)
     else:
         centre = choose_centre(source, pilot)

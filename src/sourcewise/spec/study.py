@@ -17,8 +17,11 @@ from sourcewise.spec.nodes import Compare, Node, children
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
-WEIGHTS = ("two-step", "iterated", "cue", "identity")
+WEIGHTS = ("two-step", "iterated", "cue", "normal", "shrunk", "ml", "identity")
 """How moments can be weighted; see `sourcewise.fit`."""
+
+NORMAL_THEORY = ("normal", "shrunk", "ml")
+"""Those that look at the means and covariances of the data behind the moments."""
 
 GRAPH_WEIGHTS = "two-step"
 """Of studies derived from a causal graph, unless they say otherwise."""

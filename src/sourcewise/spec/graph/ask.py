@@ -12,11 +12,11 @@ from sourcewise.spec.graph.model import Graph
 from sourcewise.spec.graph.project import project
 from sourcewise.spec.graph.read import read_graph
 from sourcewise.spec.graph.target import target_node
-from sourcewise.spec.nodes import Node, text_within
+from sourcewise.spec.nodes import ZERO, Node, Sum, text_within
 
 Latent = Literal["keep", "project"]
-LONGEST_TEXT = 120
-"""Characters of a derived moment that is shown as a formula."""
+LONGEST_TEXT = 80
+"""Characters of a mean or covariance that is shown as a formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,8 @@ def derive(model: GraphModel, sources: Mapping[str, Sequence[str]]) -> Derived:
     implied = implied_by(model, sources)
     target = target_node(implied, model.target)
     means, pairs = restrictions(implied, sources.values())
-    moments = [(node := mean_restriction(implied, name), _text(node, f"{name} - mean of {name}")) for name in means]
-    for pair in pairs:
-        node = covariance_restriction(implied, pair)
-        moments.append((node, _text(node, _in_words(implied, pair))))
+    moments = [(mean_restriction(implied, name), _centred(implied, name)) for name in means]
+    moments += [(covariance_restriction(implied, pair), _about(implied, pair)) for pair in pairs]
     used = target.symbols.union(*(node.symbols for node, _ in moments))
     variances = frozenset(value for value in implied.variances.values() if isinstance(value, str))
     names = tuple(name for name in implied.names() if name in used)
@@ -91,15 +89,26 @@ def restrictions(implied: Implied, observed: Iterable[Sequence[str]]) -> tuple[l
     return [one for one, other in pairs if one == other and implied.intercepts], pairs
 
 
-def _in_words(implied: Implied, pair: Pair) -> str:
-    centred = [f"({name} - {mean})" if (mean := implied.mean_names.get(name)) else name for name in pair]
-    if pair[0] == pair[1]:
-        return f"{centred[0]}**2 - variance of {pair[0]}"
-    return f"{'*'.join(centred)} - covariance of {pair[0]} and {pair[1]}"
+def _centred(implied: Implied, name: str) -> str:
+    mean = implied.means[name]
+    return name if mean == ZERO else f"{name} - {_shown(mean) or f'mean of {name}'}"
 
 
-def _text(node: Node, words: str) -> str:
-    return text_within(node, LONGEST_TEXT) or words
+def _about(implied: Implied, pair: Pair) -> str:
+    """The restriction on a covariance as a reader would write it; the covariance by its name where it is long."""
+    parts = [_centred(implied, name) for name in pair]
+    parts = [part if part in pair else f"({part})" for part in parts]
+    square = pair[0] == pair[1]
+    name = f"variance of {pair[0]}" if square else f"covariance of {pair[0]} and {pair[1]}"
+    formula = implied.covariances[pair]
+    product = f"{parts[0]}**2" if square else "*".join(parts)
+    return product if formula == ZERO else f"{product} - {_shown(formula) or name}"
+
+
+def _shown(node: Node) -> str | None:
+    """The formula in parentheses where it needs them; None where it is too long to be read."""
+    text = text_within(node, LONGEST_TEXT)
+    return f"({text})" if text is not None and isinstance(node, Sum) else text
 
 
 def _check_observed(graph: Graph, source: str, variable: str) -> None:

@@ -12,6 +12,7 @@ RECIPES = {
     "backdoor-frontdoor": "a measured confounder in one source, a mediator in the other",
     "partial-confounders": "two confounders, rarely measured together",
     "proxy-labels": "the mean of expensive labels, with cheap ones beside them",
+    "causal-graph": "a causal graph in place of moments",
     "blank": "a template to fill in",
 }
 
