@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 
 
 def regret_curves(
-    data: Columns, *, title: str = "Relative regret by budget", budget: str = "Budget", ceiling: float = math.inf
+    data: Columns,
+    *,
+    title: str = "Relative regret by budget",
+    budget: str = "Budget",
+    ceiling: float = math.inf,
+    measure: str = "Mean squared error",
 ) -> Chart:
-    """How much larger the mean squared error is than the oracle's, in %, with error bars: a line a policy.
+    """How much larger the mean squared error (or another `measure`) is than the oracle's, in %: a line a policy.
 
     data: policy, budget, regret, low, high (the ends of the 95 % interval). The axis ends at `ceiling`; what lies
         above is marked at the edge and named.
@@ -31,7 +36,7 @@ def regret_curves(
     y = Axis("regret", "Relative regret (%)", (max(low, -ceiling), min(high, ceiling)))
     curves = Curves(rows, "policy", budgets(rows, budget), y, "low", "high")
     notes = [
-        "Mean squared error against the oracle's, with 95 % intervals.",
+        f"{measure} against the oracle's, with 95 % intervals.",
         *note_on(marked(rows, "regret", y.domain), NAMED, "regret"),
     ]
     return curves.chart(title, notes, reference(0.0, "oracle", dash=[1, 0]))

@@ -32,7 +32,9 @@ def draw(found: Simulation, kind: Kind, names: Sequence[str], title: str, ceilin
         return plots.mix_spread(mixes(found, names), _best(found), title=head)
     cells = [cell for name in names for cell in found.cells if cell.policy == name]
     if kind in ("regret", "trimmed"):
-        return plots.regret_curves([_regret(cell, kind) for cell in cells], title=head, ceiling=ceiling)
+        measure = "Mean squared error" if kind == "regret" else "Mean of the smallest 99 % of the squared errors"
+        rows = [_regret(cell, kind) for cell in cells]
+        return plots.regret_curves(rows, title=head, ceiling=ceiling, measure=measure)
     rows = [cell.to_dict() for cell in cells]
     return plots.coverage(rows, title=head) if kind == "coverage" else plots.tails(rows, title=head)
 
