@@ -9,7 +9,7 @@ import warnings
 # Read when the libraries are loaded, so before anything that imports NumPy. Children inherit it.
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-BENCHMARKS = ("startup", "cold_fit", "refit", "engines", "batch", "allocation", "campaign", "experiments")
+BENCHMARKS = ("startup", "cold_fit", "refit", "engines", "batch", "allocation", "campaign", "graphs", "experiments")
 
 
 def main(chosen: list[str]) -> None:
