@@ -114,6 +114,14 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
 
 
+@pytest.mark.parametrize("entry", ["README.md", "docs/index.md"])
+def test_every_page_can_be_found(entry: str) -> None:
+    start = ROOT / entry
+    linked = {(start.parent / target).resolve() for target in re.findall(r"\]\(([^)#\s]+)", start.read_text("utf-8"))}
+    lost = {page for page in PAGES if page.parent.name in ("howto", "reference")} - linked
+    assert not lost
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").rglob("*.py")), ids=lambda path: path.name)
 def test_an_example_runs(script: Path, tmp_path: Path) -> None:
     call = [sys.executable, str(script)]

@@ -12,7 +12,7 @@ import numpy as np
 from sourcewise.errors import DataError, EstimationError
 from sourcewise.estimation.blocks import Blocks, Stacking
 from sourcewise.estimation.gmm import EFFICIENT, MODELLED, RIDGED, Scheme, Settings, estimate
-from sourcewise.estimation.weights import WeightMatrix, fixed_weight
+from sourcewise.estimation.weights import WeightMatrix, fixed_weight, scaled_weight
 from sourcewise.inference import Covariance, infer
 from sourcewise.moments.base import Errors
 from sourcewise.moments.compiled import CompiledStudy, compile_study
@@ -74,7 +74,10 @@ def fit(
     with np.errstate(all="ignore"):
         found = estimate(study, compiled, blocks, settings, given)
         efficient = scheme in EFFICIENT and ridge == 0
-        step = fixed_weight(blocks, first) if covariance == "windmeijer" else None
+        step = None
+        if covariance == "windmeijer":
+            own = study.model is not None and first is None
+            step = scaled_weight(blocks, found.first) if own else fixed_weight(blocks, first)
         inference = infer(compiled, blocks, found, covariance, step, efficient)
     described = {
         "stacking": stacking,

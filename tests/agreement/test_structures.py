@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares, root
 
+import sourcewise as sw
 from agreement.models import Array, inverse
 from agreement.rows import fit_structure, study_of, values_of
 from agreement.structures import Structure, ability, democracy
@@ -147,3 +148,30 @@ def test_unweighted_least_squares(name: str, errors: Any) -> None:
     # of the products about their means, as `centred=True` takes them
     weight = outside.model.empirical_weight() if robust else outside.model.normal_weight(outside.sample)
     agrees(fit, theta, outside.errors(theta, eye, inverse(weight)))
+
+
+GRAPH = """
+visual =~ x1 + x2 + x3
+textual =~ x4 + x5 + x6
+speed =~ x7 + x8 + x9
+visual ~~ textual
+visual ~~ speed
+textual ~~ speed
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "printed"), [("ml", (0.5535003, 0.0996651, 85.305522)), ("normal", (0.4811267, None, 77.470723))]
+)
+def test_the_same_from_the_text_of_the_model(weights: Any, printed: tuple[float, float | None, float]) -> None:
+    """lavaan's figures from lavaan's syntax; its GLS chi-square is (n − 1)·F."""
+    frame = ability().frame
+    study = sw.Study.from_graph(GRAPH, "direct(visual -> x2)", {"pupils": sw.Source(list(frame.columns))})
+    fit = sw.fit(study, {"pupils": frame}, weights=weights, covariance="model")
+    value, stderr, chi_square = printed
+    assert fit.converged
+    assert fit.target.value == pytest.approx(value, rel=1e-5)
+    assert stderr is None or fit.target.stderr == pytest.approx(stderr, rel=1e-5)
+    share = 1.0 if weights == "ml" else (len(frame) - 1) / len(frame)
+    assert share * fit.overid.statistic == pytest.approx(chi_square, rel=1e-5)
+    assert fit.overid.df == 24

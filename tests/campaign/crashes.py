@@ -305,9 +305,13 @@ def _check_totals(store: str, processes: int, batches: int) -> None:
 
 
 def askers(store: str, processes: int) -> dict[str, Any]:
-    campaign = sw.Campaign.create(store, study(), budget=2000, policy=sw.ETG(0.25), name="c")
-    for name, rows in (("registry", 90), ("survey", 160)):
-        campaign.tell(name, deal(study(), name, rows, rows))
+    warm, campaign = (
+        sw.Campaign.create(store, study(), budget=2000, policy=sw.ETG(0.25), name=name) for name in ("warm", "c")
+    )
+    for made in (warm, campaign):
+        for name, rows in (("registry", 90), ("survey", 160)):
+            made.tell(name, deal(study(), name, rows, rows))
+    warm.ask()  # imports what is imported late, so that the askers meet at the store and not on their way
     gate, barrier = os.pipe()
     inlets = []
     for _ in range(processes):

@@ -158,6 +158,16 @@ def test_an_interruption_between_rows_that_lack_values_loses_none(
     assert parts.current.value == pytest.approx(whole.current.value, rel=1e-12)
 
 
+def test_hundreds_of_tables_may_run_out_at_once(tmp_path: Path) -> None:
+    names = [f"{'a source with a long name ':x<90}{k}" for k in range(120)]
+    sources = {name: sw.Source("x", cost=1.0) for name in names}
+    file = sw.StudyFile(sw.Study(["x - a"], "a", sources), budget=1e5, policy=sw.ETG(0.5))
+    record = sw.run(file, tmp_path / "store.db", data={name: {"x": np.arange(3.0)} for name in names})
+    assert "no source has rows left" in record.reason
+    assert sum(source.rows for source in record.sources) == 360
+    assert record.amendments[0].reason.endswith("and 100 more ran out of rows")
+
+
 def test_a_table_that_changed_between_runs_stops_the_run_and_loses_nothing(folder: Path) -> None:
     before = sw.run(folder / "study.toml", folder / "store.db", rounds=1)
     write(folder, "left", "x", [1.0] * 50)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import cast
 
@@ -20,6 +20,8 @@ from sourcewise.estimation.blocks import Blocks
 from sourcewise.estimation.gmm import EFFICIENT, MODELLED, Scheme, Settings, estimate
 from sourcewise.inference import infer
 from sourcewise.moments.compiled import compile_study
+from sourcewise.plots.policies import coverage
+from sourcewise.plots.save import save
 
 REPLICATIONS = 2000
 BATCH = 250
@@ -111,6 +113,15 @@ def cells(part: Line) -> str:
     return f"| {part.study} | {part.rows:,} | {part.weights} | {numbers} |"
 
 
+def draw(parts: Sequence[Line], count: int, path: str) -> None:
+    """Coverage by rows and weight, for the lines of one study."""
+    names = ("weights", "rows", "covers")
+    columns = {name: [getattr(part, name) for part in parts] for name in names}
+    shares = [share / 100 for share in columns["covers"]]
+    data = {"policy": columns["weights"], "budget": columns["rows"], "coverage": shares, "runs": [count] * len(parts)}
+    save(coverage(data, title=f"{parts[0].study}: coverage of the intervals", budget="Rows"), path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=REPLICATIONS)
@@ -118,13 +129,18 @@ def main() -> None:
     parser.add_argument("--study", nargs="+", default=())
     parser.add_argument("--weights", nargs="+", default=SCHEMES)
     parser.add_argument("--json", help="a file for the figures, one line each")
+    parser.add_argument("--figure", help="an image of the coverage, for one study")
     given = parser.parse_args()
+    found = []
     for part in lines(given.replications, tuple(given.rows), tuple(given.study), tuple(given.weights)):
         print(cells(part))
         sys.stdout.flush()
+        found.append(part)
         if given.json:
             with open(given.json, "a", encoding="utf-8") as file:
                 file.write(json.dumps(cast(Mapping[str, object], asdict(part))) + "\n")
+    if given.figure:
+        draw(found, given.replications, given.figure)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def test_what_is_no_store_is_refused(store: str, said: str, tmp_path: Path, monk
 
 def test_passwords_are_not_said() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "PATIENCE", 0.0)
+        patch.setattr(engine, "OPENING", 0.0)
         with pytest.raises(StorageError) as refused:
             SqlStorage("postgresql://ann:secret@localhost:1/d")
     assert "secret" not in str(refused.value)

@@ -78,12 +78,17 @@ def _cannot_be_kept(letter: str) -> bool:
     return unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t"
 
 
+def number_of(value: object) -> float:
+    """NaN for what is no number, an infinity for what is too large."""
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.inf
+
+
 def check_cost(cost: object) -> float:
     """As a plain number, so that the store can hold what was given as NumPy's number or a fraction."""
-    try:
-        number = float(cost) if isinstance(cost, Real) and not isinstance(cost, bool) else math.nan
-    except OverflowError:
-        number = math.inf
+    number = number_of(cost)
     if 0 <= number <= MOST_MONEY:
         return abs(number)
     raise CampaignError(f"the cost of a batch must be a number from 0 to {MOST_MONEY:g}, not {_shown(cost)}")

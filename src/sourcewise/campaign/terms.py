@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from numbers import Real
 from typing import Any, Literal, get_args
 
+from sourcewise.campaign.requests import number_of
 from sourcewise.errors import CampaignError, StudyError
 from sourcewise.estimation.blocks import Stacking
 from sourcewise.policies import Policy, policy_from_plain, policy_to_plain
@@ -150,10 +150,7 @@ def _changes(old: Terms, new: Terms) -> Changes:
 
 
 def _positive(what: str, value: object) -> float:
-    try:
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-    except OverflowError:
-        number = math.inf
+    number = number_of(value)
     if not 0 < number < math.inf:
         raise CampaignError(f"{what} must be a finite number above 0, not {value!r:.100}")
     return number

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sourcewise.connectors.base import Connector, Table
+from sourcewise.connectors.clusters import lazy_table
 from sourcewise.connectors.duck import DuckFile, DuckRelation, is_relation
 from sourcewise.connectors.engines import ENGINE_KEYS, ENGINE_SCHEMES, engine_table
-from sourcewise.connectors.lazy import lazy_table
 from sourcewise.connectors.order import SAMPLING_KEYS, Sampling, read_sampling
 from sourcewise.connectors.positional import Files, Frame, is_frame
 from sourcewise.connectors.postgres import Postgres

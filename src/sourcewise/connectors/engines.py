@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sourcewise.connectors.lazy import LazyTable, lazy_table
+from sourcewise.connectors.clusters import lazy_table
+from sourcewise.connectors.lazy import LazyTable
 from sourcewise.connectors.order import Sampling
 from sourcewise.errors import ConnectorError
 from sourcewise.statistics.files import kind_of

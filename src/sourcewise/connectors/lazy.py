@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sourcewise.connectors.base import Table
-from sourcewise.connectors.order import GOLDEN, SLACK, Sampling, hash_bounds, mixed, seed_start
+from sourcewise.connectors.order import SLACK, Sampling, hash_bounds
 from sourcewise.errors import ConnectorError
 from sourcewise.moments.compiled import CompiledSource
 from sourcewise.statistics.cells import Chunk, check_names
-from sourcewise.statistics.frames import Missing, collecting, raw_blocks
+from sourcewise.statistics.frames import Missing, raw_blocks
 from sourcewise.statistics.lazy import Lazy, answer
 from sourcewise.statistics.summarize import Summable, Summary, measure_there
 
@@ -81,9 +81,7 @@ class LazyTable(Table):
         return self._data(self._within(bounds), columns)
 
     def _within(self, bounds: Bounds) -> nw.LazyFrame[Any]:
-        import narwhals as nw
-
-        return self._ordered().filter((nw.col(ORDER) >= bounds[0]) & (nw.col(ORDER) <= bounds[1]))
+        return self._ordered().filter(between(*bounds))
 
     def _data(self, frame: nw.LazyFrame[Any], columns: Sequence[str]) -> object:
         return _There(Lazy(frame, self._lazy.names))
@@ -129,7 +127,7 @@ class Placed(LazyTable):
         numeric = [name for k, name in enumerate(self._lazy.names) if schema[f"c{k}"].is_numeric()][:PROBED_COLUMNS]
         if size and numeric:
             low, high = hash_bounds(0, size, 0, min(PROBE, size))
-            frame = self._hashes(0).filter(_between(low - FLIP, high - FLIP))
+            frame = self._hashes(0).filter(between(low - FLIP, high - FLIP))
             rows = self._data(frame, numeric)
             for block in raw_blocks(rows, numeric):
                 digest.update(block.tobytes())
@@ -144,60 +142,6 @@ class Placed(LazyTable):
             return start, stop - 1
         low, high = hash_bounds(self.sampling.seed, self.size(), start, stop)
         return low - FLIP, high - FLIP
-
-
-class PolarsTable(Placed):
-    """A lazy Polars frame, read as a stream. With a key, it is sorted by that first."""
-
-    def __init__(self, data: object, sampling: Sampling) -> None:
-        super().__init__(data, sampling)
-        if sampling.key:
-            self._lazy = Lazy(
-                self._lazy.frame.sort([self._lazy.place(name) for name in sampling.key]), self._lazy.names
-            )
-
-    def _places(self) -> nw.LazyFrame[Any]:
-        import narwhals as nw
-
-        frame: Any = self._lazy.frame.to_native()
-        return _narwhals(frame.with_row_index(ORDER)).with_columns(nw.col(ORDER).cast(nw.Int64))
-
-    def _hashes(self, seed: int) -> nw.LazyFrame[Any]:
-        import narwhals as nw
-
-        pl: Any = nw.get_native_namespace(self._lazy.frame)
-
-        def whole(value: int) -> Any:
-            return pl.lit(value, dtype=pl.UInt64)
-
-        frame: Any = self._places().to_native()
-        value = mixed(pl.col(ORDER).cast(pl.UInt64) * whole(GOLDEN) + whole(seed_start(seed)), whole)
-        return _narwhals(frame.with_columns((value ^ whole(FLIP)).reinterpret(signed=True).alias(ORDER)))
-
-    def _data(self, frame: nw.LazyFrame[Any], columns: Sequence[str]) -> object:
-        """Under their own names: these rows are read here, and messages name columns."""
-        import narwhals as nw
-
-        return frame.select([nw.col(self._lazy.place(name)).alias(name) for name in columns]).to_native()
-
-
-class DaskTable(Placed):
-    """A Dask frame whose partitions come in the same order, with the same rows, whenever it is computed."""
-
-    def _places(self) -> nw.LazyFrame[Any]:
-        frame: Any = self._lazy.frame.to_native()
-        frame = frame.assign(**{ORDER: np.int64(1)})
-        return _narwhals(frame.assign(**{ORDER: frame[ORDER].cumsum() - 1}))
-
-    def _hashes(self, seed: int) -> nw.LazyFrame[Any]:
-        return _dask_hashes(self._places(), seed)
-
-
-def _dask_hashes(frame: nw.LazyFrame[Any], seed: int) -> nw.LazyFrame[Any]:
-    """The numbers in the column ORDER, hashed."""
-    native: Any = frame.to_native()
-    value = mixed(native[ORDER].astype("uint64") * np.uint64(GOLDEN) + np.uint64(seed_start(seed)), np.uint64)
-    return _narwhals(native.assign(**{ORDER: (value ^ np.uint64(FLIP)).astype("int64")}))
 
 
 # --- rows without a place --------------------------------------------------------------------------------------------
@@ -260,7 +204,7 @@ class Keyed(LazyTable):
             below = answer(counts)
             if not below["below"] <= rank < below["upto"]:  # a key of few values, which is refused by who asked
                 low, high, below = -FLIP, FLIP - 1, {"below": 0}
-            self._known[rank] = self._smallest(frame.filter(_between(low, high)), rank + 1 - below["below"])
+            self._known[rank] = self._smallest(frame.filter(between(low, high)), rank + 1 - below["below"])
         return self._known[rank]
 
     def _smallest(self, frame: nw.LazyFrame[Any], count: int) -> int:
@@ -271,48 +215,14 @@ class Keyed(LazyTable):
         return int(answer(near.select(found=nw.col(ORDER).max()))["found"])
 
 
-class DaskKeyed(Keyed):
-    """A Dask frame whose rows may come in another order the next time."""
-
-    WHAT = "a Dask frame with a key"
-
-    def _ordered(self) -> nw.LazyFrame[Any]:
-        import narwhals as nw
-
-        pd: Any = nw.Implementation.PANDAS.to_native_namespace()
-        native: Any = self._lazy.frame.to_native()
-        key = native[[self._lazy.place(name) for name in self.sampling.key]]
-        hashed = key.map_partitions(pd.util.hash_pandas_object, index=False, meta=(None, "uint64"))
-        return _dask_hashes(_narwhals(native.assign(**{ORDER: hashed})), self.sampling.seed)
-
-    def _smallest(self, frame: nw.LazyFrame[Any], count: int) -> int:
-        native: Any = frame.to_native()
-        with collecting():  # Dask's own, as its optimizer takes the one of Narwhals for that of a series
-            return int(native[ORDER].nsmallest(count).max().compute())
-
-
-class SparkTable(Keyed):
-    """A PySpark frame, or one of Spark Connect."""
-
-    WHAT = "a Spark frame"
-
-    def _ordered(self) -> nw.LazyFrame[Any]:
-        from pyspark.sql import functions as sql
-
-        native: Any = self._lazy.frame.to_native()
-        key = [sql.col(self._lazy.place(name)) for name in self.sampling.key]
-        seed = sql.lit(self.sampling.seed).cast("long")
-        return _narwhals(native.withColumn(ORDER, sql.xxhash64(seed, *key)))
-
-
-def _narwhals(native: object) -> nw.LazyFrame[Any]:
+def narwhals_of(native: object) -> nw.LazyFrame[Any]:
     import narwhals as nw
 
     frame: nw.LazyFrame[Any] = nw.from_native(native)
     return frame
 
 
-def _between(low: int, high: int) -> nw.Expr:
+def between(low: int, high: int) -> nw.Expr:
     import narwhals as nw
 
     return (nw.col(ORDER) >= low) & (nw.col(ORDER) <= high)
@@ -321,21 +231,3 @@ def _between(low: int, high: int) -> nw.Expr:
 def _at(share: float) -> int:
     """The number below which this share of all numbers lies."""
     return int(min(max(share, 0.0), 1.0) * (2**64 - 2**11)) - FLIP
-
-
-def lazy_table(data: object, sampling: Sampling) -> LazyTable | None:
-    """The table of a lazy frame; None for anything else."""
-    import narwhals as nw
-
-    found: Any = nw.from_native(data, pass_through=True)
-    if not isinstance(found, nw.LazyFrame):
-        return None
-    engine = found.implementation
-    if engine.is_polars():
-        return PolarsTable(data, sampling)
-    if engine.is_dask():
-        return (DaskKeyed if sampling.key else DaskTable)(data, sampling)
-    if engine.is_pyspark() or engine.is_pyspark_connect():
-        with collecting():
-            return SparkTable(data, sampling)
-    return None

@@ -17,6 +17,7 @@ from sourcewise.spec.nodes import Call, Compare, Node, Number, Product, Sum, Sym
 from sourcewise.statistics.features import atom_order, not_finite, round_centre
 from sourcewise.statistics.frames import Missing, judge, naming
 from sourcewise.statistics.gram import Statistics
+from sourcewise.statistics.lazy import distinct_products
 
 Answer = Callable[[str], list[tuple[Any, ...]]]
 
@@ -124,18 +125,6 @@ class SumsInSql:
             if count:
                 raise not_finite(self.source, atom)
         return seen, dropped
-
-
-def distinct_products(terms: Sequence[Monomial]) -> dict[Monomial, list[tuple[int, int]]]:
-    """Each distinct product of two terms, and the places of the Gram matrix that hold it."""
-    found: dict[Monomial, list[tuple[int, int]]] = {}
-    for j, left in enumerate(terms):
-        for k, right in enumerate(terms[: j + 1]):
-            powers = dict(left)
-            for atom, exponent in right:
-                powers[atom] = powers.get(atom, 0) + exponent
-            found.setdefault(tuple(sorted(powers.items())), []).append((j, k))
-    return found
 
 
 def _finite(value: Any) -> float:

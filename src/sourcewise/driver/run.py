@@ -20,6 +20,9 @@ from sourcewise.records import CampaignRecord, Order, Status
 from sourcewise.statistics.gram import Statistics
 from sourcewise.studyfile.file import StudyFile
 
+MOST_NAMED = 20
+"""Sources in the reason of an amendment; with thousands of them, the others are counted."""
+
 Watch = Callable[[Status], None]
 
 
@@ -130,7 +133,8 @@ class _Run:
     def _exhausted(self, names: list[str]) -> None:
         """What a table has is its capacity; the next order is made from what came."""
         rows = {source.name: source.rows for source in self.campaign.status().sources}
-        reason = f"{', '.join(names)} ran out of rows"
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        reason = f"{', '.join(names[:MOST_NAMED])}{more} ran out of rows"
         capacity = {name: rows[name] for name in names if rows[name] > 0}
         retire = [name for name in names if rows[name] == 0]
         known = self.campaign.study.sources

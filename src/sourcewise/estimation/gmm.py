@@ -14,7 +14,7 @@ from sourcewise.errors import EstimationError
 from sourcewise.estimation.blocks import Blocks
 from sourcewise.estimation.likelihood import maximize
 from sourcewise.estimation.starts import starting_points
-from sourcewise.estimation.weights import Weight, WeightMatrix, efficient_weight, fixed_weight, noise
+from sourcewise.estimation.weights import Weight, WeightMatrix, efficient_weight, fixed_weight, noise, scaled_weight
 from sourcewise.moments.base import Variance
 from sourcewise.moments.compiled import CompiledStudy, Integers
 from sourcewise.numerics.least_squares import Problem, Search, minimize
@@ -135,7 +135,7 @@ class UpdatedMoments:
 def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Settings, given: Array) -> Estimates:
     """Estimates from starting values `given` (D, B), NaN where there is none."""
     starts = starting_points(study, compiled, blocks, given, settings.seed)
-    first = _first_step(compiled, blocks, _first_weight(blocks, starts[0], settings), starts, settings)
+    first = _first_step(compiled, blocks, _first_weight(study, blocks, starts[0], settings), starts, settings)
     if settings.scheme in ("identity", "fixed"):
         return first
     if settings.scheme == "ml":
@@ -148,9 +148,12 @@ def estimate(study: Study, compiled: CompiledStudy, blocks: Blocks, settings: Se
     return replace(found, status=np.where(first.converged, found.status, first.status))
 
 
-def _first_weight(blocks: Blocks, start: Array, settings: Settings) -> Weight:
-    """The identity, unless a model of the variance has a weight to offer that does not depend on units."""
+def _first_weight(study: Study, blocks: Blocks, start: Array, settings: Settings) -> Weight:
+    """The identity, unless a model of the variance has a weight to offer that does not depend on units. Of a graph's
+    moments, which have the units of variances, each has its own scale at least."""
     if blocks.weighing is None or settings.first_weight is not None:
+        if study.model is not None and settings.first_weight is None and settings.scheme in EFFICIENT:
+            return scaled_weight(blocks, start)
         return fixed_weight(blocks, settings.first_weight)
     return efficient_weight(replace(blocks, weighing="normal").weighed, start)
 

@@ -52,8 +52,8 @@ def maximize(blocks: Blocks, start: Array, lower: Array, upper: Array, max_itera
 def _step(blocks: Blocks, theta: Array, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
     """The scoring step (D, B), what it moves of the whitened moments (B,), and their noise (B,)."""
     weight = efficient_weight(blocks.weighed, theta)
-    parts = blocks.means_and_slopes(theta)
-    residual, slopes = weight.apply([g for g, _ in parts]), weight.apply([dg for _, dg in parts])
+    residual = weight.apply([mean for mean, _ in blocks.means_and_slopes(theta)])
+    slopes = weight.apply([part.implied_slope(theta) for part in blocks.evidence.values()])
     down = -np.einsum("rdb,rb->db", slopes, residual)
     held = ((theta <= lower) & (down < 0)) | ((theta >= upper) & (down > 0))
     slopes = np.where(held, 0.0, slopes)

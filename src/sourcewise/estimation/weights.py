@@ -61,6 +61,16 @@ def fixed_weight(blocks: Blocks, matrix: WeightMatrix | None) -> Weight:
     return Weight([np.sqrt(mass) * base[..., None] for mass, base in zip(blocks.masses, bases, strict=True)])
 
 
+def scaled_weight(blocks: Blocks, theta: Array) -> Weight:
+    """Each moment in units of its own spread at theta (D, B)."""
+    roots = []
+    for mass, rows in zip(blocks.masses, blocks.factors(theta), strict=True):
+        spread = np.sqrt(np.einsum("mkb,mkb->mb", rows, rows))
+        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        roots.append(np.sqrt(mass) * np.eye(len(scale))[..., None] * scale)
+    return Weight(roots)
+
+
 def noise(blocks: Blocks, weight: Weight, theta: Array) -> Array:
     """Size (B,) of the sampling error of U ḡ: the unit in which convergence is judged."""
     total = np.zeros(theta.shape[1])

@@ -45,6 +45,9 @@ class Evidence(Protocol):
     def curvature(self, theta: Array, along: Array) -> Array:
         """Σ_j along_j ∂²ḡ_j/∂θ∂θᵀ, (D, D, B), for along (M, B)."""
 
+    def implied_slope(self, theta: Array) -> Array:
+        """∂E g/∂θ (M, D, B) for normal data under E g(θ) = 0."""
+
     def discrepancy(self, theta: Array) -> Array:
         """Twice the loss (B,) of normal log-likelihood per row under E g(θ) = 0, against no restriction at all."""
 

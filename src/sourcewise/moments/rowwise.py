@@ -84,6 +84,10 @@ class RowEvidence:
             found.append(sums / self.rows[problem])
         return np.stack(found, axis=-1)
 
+    def implied_slope(self, theta: Array) -> Array:
+        self._refuse_model("implied")
+        return self.mean_and_slope(theta)[1]
+
     def discrepancy(self, theta: Array) -> Array:
         self._refuse_model("implied")
         return np.full(theta.shape[1], np.nan)

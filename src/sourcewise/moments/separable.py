@@ -99,15 +99,21 @@ class GramEvidence:
         return np.asarray(np.einsum("jkb,lkb->jlb", root, root))
 
     def _implied(self, theta: Array) -> Implied:
-        forms = self._forms.moments
-        if forms.slope_term.any():
-            raise EstimationError(
-                f"weights='ml' needs moments in which no parameter multiplies data, as those of a graph; source "
-                f"{self._source.name!r} has others, so use weights='normal' or weights='shrunk'"
-            )
         terms, mean = self._normal_terms, self.mean_and_slope(theta)[0]
-        dense = self._dense(forms, theta)[:, : 1 + terms.atoms + len(terms.left)]
+        dense = self._dense(self._forms.moments, theta)[:, : 1 + terms.atoms + len(terms.left)]
         return implied(terms, dense, mean, *self._normal_law(terms.atoms))
+
+    def _implied_root(self, theta: Array) -> Array:
+        """L (K, W, B) as `_root`, for normal data under E g(θ) = 0."""
+        law, (mean, factor) = self._implied(theta), self._normal_law(self._normal_terms.atoms)
+        root = self._normal_terms.root(mean + matmul(factor, law.mean), matmul(factor, law.factor))
+        return self._pad(root)
+
+    def implied_slope(self, theta: Array) -> Array:
+        forms, means = self._forms.moments, self._implied_root(theta)[:, 0]
+        products = _stack(forms.slopes(self._inputs(theta)), theta.shape[1])
+        products *= means[forms.both_terms]
+        return _sums(forms, products, theta.shape[0])[1]
 
     def discrepancy(self, theta: Array) -> Array:
         return self._implied(theta).discrepancy()
@@ -146,9 +152,7 @@ class GramEvidence:
             parts = (self._value_rows(part, theta, self._root) for part in halves)
             return _pair_columns(*(_narrow(part) for part in parts))
         if errors == "implied":
-            law, (mean, factor) = self._implied(theta), self._normal_law(self._normal_terms.atoms)
-            root = self._normal_terms.root(mean + matmul(factor, law.mean), matmul(factor, law.factor))
-            return matmul(self._dense(self._forms.moments, theta), self._pad(root))
+            return matmul(self._dense(self._forms.moments, theta), self._implied_root(theta))
         return self._value_rows(self._forms.moments, theta, self._root_of(errors))
 
     def cross(self, theta: Array, along: Array, errors: Variance) -> Array:

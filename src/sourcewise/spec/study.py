@@ -23,8 +23,8 @@ WEIGHTS = ("two-step", "iterated", "cue", "normal", "shrunk", "ml", "identity")
 NORMAL_THEORY = ("normal", "shrunk", "ml")
 """Those that look at the means and covariances of the data behind the moments."""
 
-GRAPH_WEIGHTS = "two-step"
-"""Of studies derived from a causal graph, unless they say otherwise."""
+GRAPH_WEIGHTS = "shrunk"
+"""Of studies derived from a causal graph, unless they say otherwise; docs/weights-by-simulation.md says why."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

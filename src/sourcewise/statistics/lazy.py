@@ -124,7 +124,7 @@ def sums_there(
     if seen == dropped:
         return None, seen
     gram = np.empty((len(source.terms),) * 2)
-    for monomial, pairs in _products(source.terms).items():
+    for monomial, pairs in distinct_products(source.terms).items():
         value = float(seen - dropped) if not monomial else found[_label(pairs[0])]
         for j, k in pairs:
             gram[j, k] = gram[k, j] = math.nan if value is None else value
@@ -196,12 +196,14 @@ def _sums(
         **{f"bad{k}": each for k, each in enumerate(bad)},
         "incomplete": ~nw.col("usable"),
     }
-    sums = [_product(pairs[0]).sum().alias(_label(pairs[0])) for m, pairs in _products(source.terms).items() if m]
+    sums = [
+        _product(pairs[0]).sum().alias(_label(pairs[0])) for m, pairs in distinct_products(source.terms).items() if m
+    ]
     tallies = [flag.cast(nw.Int64).sum().alias(name) for name, flag in counts.items()]
     return frame.with_columns(shifted).with_columns(terms).select(nw.len().alias("seen"), *tallies, *sums)
 
 
-def _products(terms: Sequence[Monomial]) -> dict[Monomial, list[tuple[int, int]]]:
+def distinct_products(terms: Sequence[Monomial]) -> dict[Monomial, list[tuple[int, int]]]:
     """Each distinct product of two terms, and the places of the Gram matrix that hold it."""
     found: dict[Monomial, list[tuple[int, int]]] = {}
     for j, left in enumerate(terms):

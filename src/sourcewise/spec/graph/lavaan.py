@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from sourcewise.spec.graph.model import NAME, Coefficient, Graph, Link, assemble
+from sourcewise.spec.graph.model import MOST_NODES, NAME, Coefficient, Graph, Link, assemble
 from sourcewise.spec.graph.words import TextError, refusal, value_of
 
 _COMMENT = re.compile(r"[#!][^\n]*")
@@ -187,6 +187,8 @@ def _twice(text: str, term: _Term, place: tuple[str, str, bool]) -> TextError:
 
 def _automatic(found: _Found) -> dict[tuple[str, str, bool], Coefficient | None]:
     """The covariances that sem() sets free without being asked, but for those that were written."""
+    if len(found.nodes) > MOST_NODES:
+        return {}  # about to be refused; the pairs of thousands would take seconds
     moved = {*found.outcomes, *found.indicators}
     exogenous = [node for node in found.nodes if node not in moved]
     ends = [node for node in found.outcomes if node not in found.causes and node not in found.indicators]
