@@ -122,7 +122,7 @@ def _with_sources(study: Study, sources: dict[str, Source], add: Mapping[str, So
         new = study.with_sources({**sources, **add})
     except StudyError as error:
         raise CampaignError(f"the campaign cannot go on with these sources: {error}") from error
-    if tuple(new.parameters) != tuple(study.parameters):
+    if study.model is None and tuple(new.parameters) != tuple(study.parameters):
         taken = sorted(set(study.parameters) - set(new.parameters))
         raise CampaignError(
             f"a new source cannot observe {', '.join(taken)}, which this study estimates as a parameter; rename it"
