@@ -10,8 +10,9 @@ import pytest
 import sourcewise as sw
 from sourcewise.spec.expression import parse
 from sourcewise.spec.graph.read import read_graph
-from sourcewise.spec.nodes import number, substitute
+from sourcewise.spec.nodes import number
 from sourcewise.spec.plain import study_from_plain, study_to_plain
+from sourcewise.spec.rewrite import substitute
 
 TWO_SAMPLES = {"registry": sw.Source("Z X"), "survey": sw.Source("Z Y", cost=2.0)}
 IV = "Z -> X; X -> Y; X <-> Y"

@@ -11,7 +11,7 @@ No text is ever executed here or anywhere else: nodes come from the parser's own
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
@@ -334,39 +334,6 @@ def _call_slope(node: Call) -> Node:
             return call("phi", x)
         case _:  # phi
             return scale(-1.0, multiply(x, node))
-
-
-def substitute(node: Node, values: Mapping[str, Node]) -> Node:
-    """The node with other nodes in the place of symbols. As deep as a text may be."""
-    if not node.symbols & values.keys():
-        return node
-    if isinstance(node, Symbol):
-        return values[node.name]
-    if isinstance(node, Sum):
-        return add(number(node.constant), *(scale(c, substitute(child, values)) for child, c in node.terms))
-    if isinstance(node, Product):
-        return multiply(*(power(substitute(base, values), exponent) for base, exponent in node.factors))
-    if isinstance(node, Call):
-        return call(node.function, substitute(node.argument, values))
-    assert isinstance(node, Compare)
-    return compare(node.operator, substitute(node.left, values), substitute(node.right, values))
-
-
-def text_within(node: Node, limit: int) -> str | None:
-    """`to_text`, or None where it would take more than about `limit` characters: shared parts are written out anew
-    wherever they stand, so a small graph of nodes can have an endless text."""
-    sizes: dict[Node, int] = {}
-    waiting = [node]
-    while waiting:
-        last = waiting[-1]
-        lacking = [child for child in children(last) if child not in sizes]
-        if lacking:
-            waiting += lacking
-            continue
-        own = len(last.name) if isinstance(last, Symbol) else 6
-        sizes[last] = own + sum(3 + sizes[child] for child in children(last))
-        waiting.pop()
-    return to_text(node) if sizes[node] <= limit else None
 
 
 def to_text(node: Node) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -14,8 +12,7 @@ from sourcewise.errors import StudyError, at
 from sourcewise.spec.expression import parse
 from sourcewise.spec.graph.ask import GraphModel, Latent, derive
 from sourcewise.spec.nodes import Compare, Node, children
-
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+from sourcewise.spec.values import NAME, as_float, check_observed, price_of, rows_of, texts_of
 
 WEIGHTS = ("two-step", "iterated", "cue", "normal", "shrunk", "ml", "identity")
 """How moments can be weighted; see `sourcewise.fit`."""
@@ -40,13 +37,13 @@ class Source:
 
     def __init__(self, observes: str | Iterable[str], cost: float = 1.0, capacity: int | None = None) -> None:
         with at("observes"):
-            names = _texts(observes.replace(",", " ").split() if isinstance(observes, str) else observes, "observes")
-            _check_observed(names)
+            names = texts_of(observes.replace(",", " ").split() if isinstance(observes, str) else observes, "observes")
+            check_observed(names)
         object.__setattr__(self, "observes", names)
         with at("cost"):
-            object.__setattr__(self, "cost", _price(cost))
+            object.__setattr__(self, "cost", price_of(cost))
         with at("capacity"):
-            object.__setattr__(self, "capacity", _rows(capacity))
+            object.__setattr__(self, "capacity", rows_of(capacity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ class Moment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "node", parse(self.expr))
         if self.sources is not None:
-            chosen = _texts(self.sources, "sources")
+            chosen = texts_of(self.sources, "sources")
             if not chosen:
                 raise StudyError(f"moment {self.expr!r} is restricted to no source; leave `sources` out to allow all")
             object.__setattr__(self, "sources", tuple(dict.fromkeys(chosen)))
@@ -97,7 +94,7 @@ class Parameter:
             value = getattr(self, field_name)
             if value is None and field_name == "start":
                 continue
-            number = _as_float(value)
+            number = as_float(value)
             if number is None:
                 with at(field_name):
                     raise StudyError(f"a parameter's {field_name} must be a number, not {value!r}")
@@ -176,9 +173,7 @@ class Study:
         moments = tuple(Moment._of(node, text) for node, text in derived.moments)
         study._set(moments=moments, sources=MappingProxyType(found), target=target, model=model)
         study._set(target_node=derived.target)
-        if not isinstance(parameters, Mapping | None):
-            raise StudyError(f"parameters must map names to Parameter(...), not {parameters!r}")
-        study._finish(derived.parameters, _with_bounds(derived.variances, parameters or {}), weights)
+        study._finish(derived.parameters, _with_bounds(derived.variances, parameters), weights)
         return study
 
     def _set(self, **values: object) -> None:
@@ -249,8 +244,11 @@ def _again(
     return Study._derived(model, sources, parameters, weights)
 
 
-def _with_bounds(variances: Iterable[str], given: Mapping[str, Parameter]) -> dict[str, Parameter]:
+def _with_bounds(variances: Iterable[str], given: Mapping[str, Parameter] | None) -> Mapping[str, Parameter]:
     """No variance is searched for below 0."""
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        return given  # to be refused with all others
     found = dict(given)
     for name in variances:
         own = given.get(name, Parameter())
@@ -263,56 +261,6 @@ def check_weights(weights: object) -> str:
     if not isinstance(weights, str) or weights not in WEIGHTS:
         raise StudyError(f"a study's weights must be one of {', '.join(map(repr, WEIGHTS))}, not {weights!r}")
     return weights
-
-
-def _price(cost: object) -> float:
-    price = _as_float(cost)
-    if price is None or not 0 < price < math.inf:
-        raise StudyError(f"a source's cost must be a finite number above 0, not {cost!r}")
-    return price
-
-
-def _rows(capacity: object) -> int | None:
-    if capacity is None:
-        return None
-    if not isinstance(capacity, Integral) or isinstance(capacity, bool) or not 1 <= int(capacity) < 2**63:
-        raise StudyError(f"a source's capacity must be a whole number of rows, 1 or more, or None, not {capacity!r}")
-    return int(capacity)
-
-
-def _as_float(value: object) -> float | None:
-    """A number of Python's or NumPy's as a float; None for anything else, for True and for what no float can hold."""
-    try:
-        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
-    except OverflowError:
-        return None
-
-
-def _texts(given: object, what: str) -> tuple[Any, ...]:
-    """One text or several as a tuple."""
-    if isinstance(given, str):
-        return (given,)
-    if not isinstance(given, Iterable) or isinstance(given, set | frozenset):
-        # a set of texts has another order in every process
-        raise StudyError(f"{what} must be a text or a list of texts, not {given!r}")
-    items = tuple(given)
-    for item in items:
-        if not isinstance(item, str):
-            raise StudyError(f"{what} must hold texts only, not {item!r}")
-    return items
-
-
-def _check_observed(names: tuple[Any, ...]) -> None:
-    if not names:
-        raise StudyError("a source must observe at least one variable")
-    for name in names:
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise StudyError(
-                f"{name!r} cannot name a variable: use letters, digits and _ (not first a digit), at most 64"
-            )
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise StudyError(f"variable {twice!r} is listed twice in one source")
 
 
 def _check_sources(sources: Mapping[str, Source]) -> dict[str, Source]:

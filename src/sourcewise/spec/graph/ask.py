@@ -12,7 +12,8 @@ from sourcewise.spec.graph.model import Graph
 from sourcewise.spec.graph.project import project
 from sourcewise.spec.graph.read import read_graph
 from sourcewise.spec.graph.target import target_node
-from sourcewise.spec.nodes import ZERO, Node, Sum, text_within
+from sourcewise.spec.nodes import ZERO, Node, Sum
+from sourcewise.spec.rewrite import text_within
 
 Latent = Literal["keep", "project"]
 LONGEST_TEXT = 80

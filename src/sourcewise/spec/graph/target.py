@@ -7,7 +7,8 @@ import re
 from sourcewise.errors import StudyError, at
 from sourcewise.spec.expression import LIMITS, parse
 from sourcewise.spec.graph.derive import Implied, Pair
-from sourcewise.spec.nodes import ZERO, Node, substitute
+from sourcewise.spec.nodes import ZERO, Node
+from sourcewise.spec.rewrite import substitute
 
 _ASKED = re.compile(r"\b(effect|direct)\s*\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*->\s*([A-Za-z_][A-Za-z0-9_]*)\s*\)")
 
