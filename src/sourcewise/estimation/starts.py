@@ -167,12 +167,12 @@ def _solve(stage: Stage, blocks: Blocks, theta: Array, sizes: list[Array]) -> Ar
         if local:
             mean, slope = part.mean_and_slope(origin)
             table = np.concatenate([slope[local][:, chosen], mean[local][:, None]], axis=1)
-            tables.append((part, local, _in_units(table, size[local])))
-    found, pivots = _least_squares([table for _, _, table in tables])
+            tables.append((part, local, table, size[local]))
+    found, pivots = _least_squares([_in_units(table, size) for _, _, table, size in tables])
     collinear = (pivots < COLLINEAR).any(axis=0)
     if collinear.any():
         # In the moments' own spread, instruments far from 0 are not collinear any more.
-        again, _ = _least_squares([_white_rows(part, local, blocks, origin, t) for part, local, t in tables])
+        again, _ = _least_squares([_white_rows(part, local, blocks, origin, table) for part, local, table, _ in tables])
         found = np.where(collinear, again, found)
     return found
 
