@@ -35,6 +35,8 @@ _TOKEN = re.compile(
 _HEADER = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b\s*(?:\w+|\"[^\"]*\")?\s*\{", re.IGNORECASE)
 _COEFFICIENTS = ("coefficient", "coef", "beta", "label")
 _DEFAULTS = ("graph", "node", "edge")
+_MOST_TOKENS = 40_000
+"""Words and marks: ten for each edge that a graph may have, and as many again."""
 
 
 class Token(NamedTuple):
@@ -246,5 +248,9 @@ def _tokens(text: str, start: int) -> list[Token]:
             raise refusal(text, place, f"{text[place]!r} has no place in a graph: write edges such as X -> Y")
         if match.lastgroup != "blank":
             found.append(Token(str(match.lastgroup), match[0], place))
+        if len(found) > _MOST_TOKENS:
+            raise StudyError(
+                f"the graph's text has more than {_MOST_TOKENS:,} words and marks: leave out what has no part"
+            )
         place = match.end()
     return [*found, Token("stop", "", len(text))]
