@@ -6,8 +6,6 @@ that the rows came from; the estimate from all of them stands in for it.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -32,6 +30,7 @@ from sourcewise.simulation.play import Strategy
 from sourcewise.simulation.results import Simulation
 from sourcewise.simulation.runner import Game, Job, Progress, amounts_of, carry_out, check_call, games_of
 from sourcewise.spec.study import Source, Study
+from sourcewise.spreadsheet import to_csv
 from sourcewise.statistics.frames import Missing, RowReader
 from sourcewise.statistics.rows import Rows
 from sourcewise.studyfile.file import StudyFile
@@ -137,15 +136,10 @@ class Replay:
 
     def to_csv(self) -> str:
         """A line a policy and budget. A name that a spreadsheet would take for a formula is quoted."""
-        text = io.StringIO()
         keys = [key for key in Played.__slots__ if key != "rows"]
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*keys, *(f"rows_{name}" for name in self.history)])
-        for each in self.played:
-            policy = "'" + each.policy if each.policy[:1] in "=+-@\t\r" else each.policy
-            numbers = [getattr(each, key) for key in keys[1:]]
-            writer.writerow([policy, *numbers, *(each.rows[name] for name in self.history)])
-        return text.getvalue()
+        header = [*keys, *(f"rows_{name}" for name in self.history)]
+        rows = ([*(getattr(each, key) for key in keys), *each.rows.values()] for each in self.played)
+        return to_csv(header, rows)
 
     def _played(self, name: str, budget: float) -> Played:
         outcome = self.simulation.outcomes[name]

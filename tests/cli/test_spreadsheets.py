@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from sourcewise.cli.moving import to_csv
+from sourcewise.spreadsheet import to_csv
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x";"y")'])

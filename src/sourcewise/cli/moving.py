@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,14 +19,13 @@ from sourcewise.cli.common import (
 )
 from sourcewise.cli.output import print_json, show, wrote
 from sourcewise.errors import DataError, SourcewiseError
+from sourcewise.spreadsheet import to_csv
 
 if TYPE_CHECKING:
     from sourcewise.records import CampaignRecord
 
 ROUNDS = ("round", "source", "asked", "came", "price", "outcome", "ended", "reason")
 BATCHES = ("time", "author", "round", "source", "rows", "dropped", "cost", "so_far", "key")
-STEERING = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins with one of these for a formula."""
 
 
 def export(
@@ -84,22 +81,6 @@ def import_(
             print_json(plain(campaign.status()))
             return
         show(f"Campaign {campaign.name!r} is in {store}. Next: sourcewise status")
-
-
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """CSV that no spreadsheet can be steered by: text that looks like a formula gets an apostrophe, numbers stay."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, str):
-        # The writer does not quote a carriage return, and what follows it would be a row of its own.
-        return ("'" if value.startswith(STEERING) else "") + value.replace("\r", "\n")
-    return "" if value is None else value
 
 
 def _orders(record: CampaignRecord) -> tuple[Sequence[str], list[tuple[object, ...]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from sourcewise.numerics.linalg import Array
 from sourcewise.simulation.play import Outcome
 from sourcewise.simulation.summary import Cell, cell_of, paired_ratio
 from sourcewise.spec.study import Study
+from sourcewise.spreadsheet import to_csv
 
 if TYPE_CHECKING:
     import pyarrow
@@ -114,10 +114,7 @@ class Simulation:
 
     def _write(self, target: Path, rows: list[dict[str, Any]]) -> None:
         if target.suffix == ".csv":
-            with target.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(rows[0]))
-                writer.writeheader()
-                writer.writerows(rows)
+            target.write_text(to_csv(list(rows[0]), (list(row.values()) for row in rows)), encoding="utf-8", newline="")
         elif target.suffix == ".parquet":
             import pyarrow.parquet
 
