@@ -37,7 +37,7 @@ class Axis:
         given: dict[str, Any] = {"values": list(self.values)} if self.values else {"tickCount": 6}
         if self.format:
             given["format"] = self.format
-        axis = alt.Axis(title=printable(self.title), labelOverlap=True, **given)
+        axis = alt.Axis(title=printable(self.title), labelOverlap="greedy", **given)
         return kind(f"{self.column}:Q", scale=scale, axis=axis, **options)
 
 
