@@ -171,7 +171,7 @@ class Study:
         derived = derive(model, {name: source.observes for name, source in found.items()})
         study = object.__new__(cls)
         moments = tuple(Moment._of(node, text) for node, text in derived.moments)
-        study._set(moments=moments, sources=MappingProxyType(found), target=target, model=model)
+        study._set(moments=moments, sources=MappingProxyType(found), target=model.target, model=model)
         study._set(target_node=derived.target)
         study._finish(derived.parameters, _with_bounds(derived.variances, parameters), weights)
         return study

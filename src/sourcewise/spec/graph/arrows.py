@@ -12,37 +12,21 @@ single node belong to the node; behind the head of an arrow, to the arrow.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from itertools import product
-from typing import NamedTuple
 
 from sourcewise.errors import StudyError
 from sourcewise.spec.graph.model import MOST_EDGES, NAME, Coefficient, Graph, Link, assemble
-from sourcewise.spec.graph.words import TextError, refusal, value_of
+from sourcewise.spec.graph.scan import Token, scan
+from sourcewise.spec.graph.words import TextError, naming_rule, refusal, value_of
 
-_TOKEN = re.compile(
-    r"""
-      (?P<end>[;\n])
-    | (?P<blank>[ \t\r]+|\#[^\n]*|//[^\n]*|/\*.*?\*/)
-    | (?P<arrow><->|->|<-|--)
-    | (?P<text>"(?:\\.|[^"\\])*")
-    | (?P<mark>[\[\]{}=,])
-    | (?P<word>[A-Za-z_0-9.+-](?:[A-Za-z_0-9.+*]|-(?!>))*)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_HEADER = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b\s*(?:\w+|\"[^\"]*\")?\s*\{", re.IGNORECASE)
 _COEFFICIENTS = ("coefficient", "coef", "beta", "label")
 _DEFAULTS = ("graph", "node", "edge")
-_MOST_TOKENS = 40_000
-"""Words and marks: ten for each edge that a graph may have, and as many again."""
+_DIRECTIONS = {"forward": "->", "back": "<-", "both": "<->"}
+"""What DOT's `dir` makes of an arrow."""
 
-
-class Token(NamedTuple):
-    kind: str
-    text: str
-    place: int
+Attributes = dict[str, tuple[str, Token]]
+"""By word, its value ("" without one) and where it stands."""
 
 
 @dataclass(slots=True)
@@ -69,20 +53,8 @@ class _Parser:
     __slots__ = ("dialect", "found", "position", "text", "tokens")
 
     def __init__(self, text: str) -> None:
-        header = _HEADER.match(text)
         self.text, self.position, self.found = text, 0, _Found()
-        self.dialect = header[1].lower() if header else ""
-        if self.dialect in ("pdag", "mag", "pag"):
-            raise StudyError(f"a {self.dialect} leaves directions open; write a dag, in which every arrow is decided")
-        self.tokens = _tokens(text, header.end() if header else 0)
-        if header:
-            self._drop_closing()
-
-    def _drop_closing(self) -> None:
-        rest = [token for token in self.tokens if token.kind != "end"]
-        if len(rest) < 2 or rest[-2].text != "}" or rest[-2].kind != "mark":
-            raise self._error("the graph's opening { is never closed", len(self.text))
-        self.tokens.remove(rest[-2])
+        self.dialect, self.tokens = scan(text)
 
     def parse(self) -> _Found:
         while self._peek().kind != "stop":
@@ -116,15 +88,26 @@ class _Parser:
             self._describe(tails, attributes, start)
         elif attributes:
             raise self._error("attributes stand behind the head of an arrow, or behind a node alone", start.place)
+        self._chain(tails)
+        follows = self._peek()
+        if not self.dialect and follows.kind not in ("end", "stop"):
+            hint = "; several variables stand in braces, {A, B}" if follows.text == "," else ""
+            raise self._error(f"expected an arrow or ';' before {follows.text!r}{hint}", follows.place)
+
+    def _chain(self, tails: list[str]) -> None:
+        """A -> B -> C. In DOT and dagitty what stands at its end holds for all of its arrows."""
+        steps: list[tuple[list[str], Token, list[str], Attributes]] = []
         while self._peek().kind == "arrow":
             arrow = self._take()
             self._skip_ends()
             heads = self._group()
-            self._join(tails, arrow, heads, self._attributes())
+            steps.append((tails, arrow, heads, self._attributes()))
             tails = heads
-        follows = self._peek()
-        if not self.dialect and follows.kind not in ("end", "stop"):
-            raise self._error(f"expected an arrow or ';' before {follows.text!r}", follows.place)
+        common: Attributes = {}
+        for *_, attributes in steps if self.dialect else ():
+            common |= attributes
+        for before, arrow, after, attributes in steps:
+            self._join(before, arrow, after, common or attributes)
 
     def _skip_ends(self) -> None:
         while self._peek().kind == "end" and self._peek().text == "\n":
@@ -140,7 +123,11 @@ class _Parser:
             if self._peek().kind == "end" or self._sees(","):
                 self.position += 1
                 continue
-            names.append(self._name())
+            name = self._name()
+            if self.dialect and self._sees("="):  # rank=same
+                self.position += 2
+            else:
+                names.append(name)
         self.position += 1
         if not names:
             raise self._error("the braces are empty", opening.place)
@@ -152,16 +139,12 @@ class _Parser:
         if token.kind not in ("word", "text"):
             what = "the graph ends" if token.kind == "stop" else f"there is {token.text.strip() or 'a line end'!r}"
             raise self._error(f"{what} where a variable's name should be", token.place)
-        if self.dialect and name == "subgraph":
-            raise self._error("subgraphs have no meaning here: write the edges themselves", token.place)
         if not NAME.fullmatch(name):
-            rule = "use letters, digits and _ (not first a digit), at most 64"
-            raise self._error(f"{name[:80]!r} cannot name a variable: {rule}", token.place)
+            raise self._error(f"{name[:80]!r} cannot name a variable: {naming_rule(name)}", token.place)
         return name
 
-    def _attributes(self) -> dict[str, tuple[str, Token]]:
-        """By word, its value ("" without one) and where it stands."""
-        found: dict[str, tuple[str, Token]] = {}
+    def _attributes(self) -> Attributes:
+        found: Attributes = {}
         while self._sees("["):
             opening = self._take()
             while not self._sees("]"):
@@ -181,14 +164,22 @@ class _Parser:
             self.position += 1
         return found
 
-    def _describe(self, names: list[str], attributes: dict[str, tuple[str, Token]], start: Token) -> None:
+    def _describe(self, names: list[str], attributes: Attributes, start: Token) -> None:
         """Nodes without an arrow, and what is said of them."""
         if self.dialect and names[0] in _DEFAULTS and attributes:
+            if "dir" in attributes:
+                raise self._error("say `dir` at each edge, not for all of them", attributes["dir"][1].place)
             return  # how a picture is to be drawn
         self.found.nodes |= dict.fromkeys(names)
         for word, (value, token) in attributes.items():
             if _says_latent(word, value.lower()):
                 self.found.latent |= set(names)
+            elif self.dialect == "dag" and word in ("selected", "s"):
+                raise self._error(
+                    f"rows that were selected by {names[0]!r} no longer have the covariances of the graph: leave "
+                    f"[{word}] out if every source is a sample of the whole population",
+                    token.place,
+                )
             elif word in ("variance", "intercept"):
                 kind = self.found.variances if word == "variance" else self.found.intercepts
                 kind |= dict.fromkeys(names, self._value(value, token))
@@ -202,25 +193,36 @@ class _Parser:
             raise self._error(f"{text[:80]!r} is neither a parameter's name nor a number", token.place)
         return value
 
-    def _join(self, tails: list[str], arrow: Token, heads: list[str], attributes: dict[str, tuple[str, Token]]) -> None:
+    def _join(self, tails: list[str], arrow: Token, heads: list[str], attributes: Attributes) -> None:
         if arrow.text == "--":
             raise self._error("'--' has no direction: write ->, <- or <->", arrow.place)
+        kind = self._direction(arrow, attributes)
         coefficient = self._coefficient(attributes)
-        both = arrow.text == "<->" or attributes.get("dir", ("",))[0] == "both"
-        if arrow.text == "<-":
+        self.found.nodes |= dict.fromkeys([*tails, *heads])
+        if kind == "<-":
             tails, heads = heads, tails
-        self.found.nodes |= dict.fromkeys([*tails, *heads] if arrow.text != "<-" else [*heads, *tails])
         if len(self.found.links) + len(tails) * len(heads) > 2 * MOST_EDGES:
             raise StudyError(f"the graph has more than {MOST_EDGES:,} edges: leave out what has no part")
         for tail, head in product(tails, heads):
-            if both and tail == head:
+            if kind == "<->" and tail == head:
                 if coefficient is not None:
                     self.found.variances[tail] = coefficient
             else:
-                self.found.links.append(Link(tail, head, both, coefficient))
+                self.found.links.append(Link(tail, head, kind == "<->", coefficient))
 
-    def _coefficient(self, attributes: dict[str, tuple[str, Token]]) -> Coefficient | None:
+    def _direction(self, arrow: Token, attributes: Attributes) -> str:
+        said, token = attributes.get("dir", ("", arrow))
+        if not said:
+            return arrow.text
+        if said not in _DIRECTIONS:
+            raise self._error(f"dir={said[:80]} has no direction: write forward, back or both", token.place)
+        return _DIRECTIONS[said]
+
+    def _coefficient(self, attributes: Attributes) -> Coefficient | None:
         """[beta], [0.5], [beta=0.5] (dagitty) or [label="beta"] (DOT)."""
+        if len(attributes) > 1 and not self.dialect:
+            word, (_, token) = list(attributes.items())[1]
+            raise self._error(f"an edge has one coefficient, and {word[:80]!r} is a second one", token.place)
         for word, (value, token) in attributes.items():
             if not value and not self.dialect:
                 return self._value(word, token)
@@ -237,20 +239,4 @@ class _Parser:
 
 def _says_latent(word: str, value: str) -> bool:
     no = value in ("false", "no", "0")
-    return (word in ("latent", "unobserved", "u") and not no) or (word == "observed" and no)
-
-
-def _tokens(text: str, start: int) -> list[Token]:
-    found, place = list[Token](), start
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            raise refusal(text, place, f"{text[place]!r} has no place in a graph: write edges such as X -> Y")
-        if match.lastgroup != "blank":
-            found.append(Token(str(match.lastgroup), match[0], place))
-        if len(found) > _MOST_TOKENS:
-            raise StudyError(
-                f"the graph's text has more than {_MOST_TOKENS:,} words and marks: leave out what has no part"
-            )
-        place = match.end()
-    return [*found, Token("stop", "", len(text))]
+    return (word in ("latent", "unobserved", "u", "l") and not no) or (word == "observed" and no)

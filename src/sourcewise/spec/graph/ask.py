@@ -8,10 +8,11 @@ from typing import Literal, Self, cast, get_args
 
 from sourcewise.errors import StudyError, at
 from sourcewise.spec.graph.derive import Implied, Pair, covariance_restriction, mean_restriction, pairs_seen
+from sourcewise.spec.graph.lavaan import definitions
 from sourcewise.spec.graph.model import Graph
 from sourcewise.spec.graph.project import project
 from sourcewise.spec.graph.read import read_graph
-from sourcewise.spec.graph.target import target_node
+from sourcewise.spec.graph.target import spelled_out, target_node
 from sourcewise.spec.nodes import ZERO, Node, Sum
 from sourcewise.spec.rewrite import text_within
 
@@ -42,9 +43,10 @@ class GraphModel:
         found = read_graph(graph)
         if not intercepts and any(value is not None for value in found.intercepts):
             raise StudyError("the graph gives intercepts, and intercepts=False leaves them out; drop one of the two")
-        return cls(
-            found, target, intercepts, cast(Latent, latent), graph if isinstance(graph, str) else found.to_text()
-        )
+        text = graph if isinstance(graph, str) else found.to_text()
+        with at("target"):
+            target = cast(str, spelled_out(target, definitions(text)))
+        return cls(found, target, intercepts, cast(Latent, latent), text)
 
     def seen_by(self, sources: Mapping[str, Sequence[str]]) -> Graph:
         """The graph in which exactly the variables that no source observes are latent, or are no more."""

@@ -5,23 +5,27 @@
     y1 ~~ y2                     a covariance of errors, or a variance
     y ~ 1                        an intercept
 
+    total := a*b + c             a name for a formula in coefficients, which a target may use
+
 In front of a variable stands a number (fixed), a name (the same name, the same value) or NA (free). As sem() does,
-exogenous latent variables covary, so do exogenous observed ones, and so do the errors of outcomes that cause nothing.
+exogenous latent variables covary, so do exogenous observed ones, and so do the errors of outcomes that cause nothing;
+the error of an only indicator is 0.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from sourcewise.spec.graph.model import MOST_NODES, NAME, Coefficient, Graph, Link, assemble
-from sourcewise.spec.graph.words import TextError, refusal, value_of
+from sourcewise.spec.graph.words import TextError, naming_rule, refusal, value_of
 
 _COMMENT = re.compile(r"[#!][^\n]*")
 _OPERATOR = re.compile(r"=~|~~|<~|~\*~|:=|==|~|\||<|>")
-_READ = ("=~", "~~", "~")
+_READ = ("=~", "~~", "~", ":=")
+_JOINED = re.compile(r"(?<=[+~*=])[ \t\r]*\n\s*+|\n[ \t\r]*+(?=[+*])")
 _WIDEST = 500
 """Terms of one formula."""
 
@@ -30,11 +34,13 @@ _WIDEST = 500
 class _Found:
     nodes: dict[str, None] = field(default_factory=dict)
     links: dict[tuple[str, str, bool], Coefficient | None] = field(default_factory=dict)
-    latent: dict[str, None] = field(default_factory=dict)
-    indicators: set[str] = field(default_factory=set)
+    definitions: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """What := gave a name to, and where."""
     outcomes: dict[str, None] = field(default_factory=dict)
     causes: dict[str, None] = field(default_factory=dict)
-    variances: dict[str, Coefficient] = field(default_factory=dict)
+    measured: dict[str, list[str]] = field(default_factory=dict)
+    """Latent variables with what they act on by =~."""
+    variances: dict[str, Coefficient | None] = field(default_factory=dict)
     intercepts: dict[str, Coefficient | None] = field(default_factory=dict)
 
 
@@ -43,6 +49,8 @@ class _Term:
     variable: str
     modifier: str | None
     place: int
+    freed: bool = False
+    """Whether NA says that no convention fixes it."""
 
 
 def is_lavaan(text: str) -> bool:
@@ -52,15 +60,31 @@ def is_lavaan(text: str) -> bool:
 
 
 def read_lavaan(text: str) -> Graph:
-    found = _Found()
-    for start, formula in _formulas(text):
-        _read_formula(text, start, formula, found)
+    found = _read(text)
     free = {node for node, value in found.intercepts.items() if value is None}
     intercepts = {node: value for node, value in found.intercepts.items() if value is not None}
     names = {*found.nodes, *_said(found)}
     intercepts |= {node: _fresh_intercept(node, names) for node in sorted(free)}
     links = [Link(*place, value) for place, value in {**found.links, **_automatic(found)}.items()]
-    return assemble(found.nodes, links, found.latent, found.variances, intercepts)
+    variances = {node: value for node, value in found.variances.items() if value is not None}
+    return assemble(found.nodes, links, found.measured, {**_exact_indicators(found), **variances}, intercepts)
+
+
+def definitions(text: str) -> dict[str, str]:
+    """The formulas that := gave names to, in the order in which they were written."""
+    found = _read(text).definitions if is_lavaan(text) and ":=" in text else {}
+    return {name: formula for name, (_, formula) in found.items()}
+
+
+def _read(text: str) -> _Found:
+    found = _Found()
+    for start, formula in _formulas(text):
+        _read_formula(text, start, formula, found)
+    taken = {*found.nodes, *_said(found)}
+    for name, (place, _) in found.definitions.items():
+        if name in taken:
+            raise refusal(text, place, f"{name!r} is already a variable or a coefficient; rename it")
+    return found
 
 
 def _said(found: _Found) -> Iterator[str]:
@@ -76,20 +100,13 @@ def _fresh_intercept(node: str, names: set[str]) -> str:
 
 
 def _formulas(text: str) -> Iterator[tuple[int, str]]:
-    """Formulas with the place where they begin. A formula that ends in + or an operator goes on in the next line."""
+    """Formulas with the place where they begin. One goes on in the next line if it ends in + or an operator, or if
+    that line begins so."""
     clean = _COMMENT.sub(lambda match: " " * len(match[0]), text)
-    start, kept = 0, ""
-    for match in re.finditer(r"[^\n;]*[\n;]?", clean):
-        piece = match[0].rstrip("\n;")
-        if not kept.strip():
-            start, kept = match.start(), ""
-        kept += " " * (match.start() - start - len(kept)) + piece
-        goes_on = match[0].endswith("\n") and kept.rstrip().endswith(("+", "~", "*"))
-        if kept.strip() and not goes_on:
-            yield start, kept
-            kept = ""
-    if kept.strip():
-        yield start, kept
+    clean = _JOINED.sub(lambda match: match[0].replace("\n", " "), clean)
+    for match in re.finditer(r"[^\n;]+", clean):
+        if match[0].strip():
+            yield match.start(), match[0]
 
 
 def _read_formula(text: str, start: int, formula: str, found: _Found) -> None:
@@ -97,10 +114,14 @@ def _read_formula(text: str, start: int, formula: str, found: _Found) -> None:
     if operator is None:
         raise refusal(text, start + len(formula) - len(formula.lstrip()), "expected a formula with =~, ~ or ~~")
     if operator[0] not in _READ:
-        hint = "share a name between coefficients to make them equal; let `target` be the formula of an estimate"
-        raise refusal(text, start + operator.start(), f"'{operator[0]}' cannot be read, only =~, ~ and ~~: {hint}")
+        hint = "share a name between coefficients to make them equal"
+        raise refusal(text, start + operator.start(), f"{operator[0]!r} cannot be read, only =~, ~, ~~ and :=; {hint}")
+    if operator[0] == ":=":
+        _define(text, start, formula[: operator.start()], formula[operator.end() :], found)
+        return
     left = list(_terms(text, start, formula[: operator.start()]))
     right = list(_terms(text, start + operator.end(), formula[operator.end() :], numbers=operator[0] == "~"))
+    right = _merged(right)
     for term in left:
         if term.modifier is not None:
             raise refusal(text, term.place, "a coefficient stands in front of a variable on the right")
@@ -111,6 +132,15 @@ def _read_formula(text: str, start: int, formula: str, found: _Found) -> None:
             _regress(text, term.variable, right, found)
         else:
             _covary(text, term.variable, right, found)
+
+
+def _define(text: str, start: int, left: str, right: str, found: _Found) -> None:
+    name, place = left.strip(), start + len(left) - len(left.lstrip())
+    if not NAME.fullmatch(name):
+        raise refusal(text, place, f"{name[:80]!r} cannot name a formula: write name := formula")
+    if name in found.definitions:
+        raise refusal(text, place, f"{name!r} is defined twice; keep one")
+    found.definitions[name] = place, " ".join(right.replace("^", "**").split())
 
 
 def _terms(text: str, start: int, side: str, numbers: bool = False) -> Iterator[_Term]:
@@ -124,11 +154,28 @@ def _terms(text: str, start: int, side: str, numbers: bool = False) -> Iterator[
         modifier, star, variable = piece.strip().rpartition("*")
         variable, modifier = variable.strip(), modifier.strip()
         if not (NAME.fullmatch(variable) or (numbers and variable == "1")):
-            raise refusal(text, min(here, len(text)), f"{variable[:80]!r} is not a variable's name")
+            rule = f": {naming_rule(variable)}" if variable else ""
+            raise refusal(text, min(here, len(text)), f"{variable[:80]!r} is not a variable's name{rule}")
         if star and value_of(modifier) is None:
             rule = "in front of * stands a number, a name or NA"
             raise refusal(text, here, f"{modifier[:80]!r} cannot be read: {rule}")
-        yield _Term(variable, modifier if star else None, here)
+        yield _Term(variable, modifier if star else None, here, freed=modifier == "NA")
+
+
+def _merged(terms: list[_Term]) -> list[_Term]:
+    """NA*x + a*x says two things of one coefficient, that it is free and what it is called."""
+    found: dict[str, _Term] = {}
+    others: list[_Term] = []
+    for term in terms:
+        before = found.setdefault(term.variable, term)
+        if before is term:
+            continue
+        names = [said for said in (before.modifier, term.modifier) if said not in (None, "NA")]
+        if len(names) == 1 and isinstance(value_of(names[0] or ""), str):
+            found[term.variable] = replace(before, modifier=names[0], freed=before.freed or term.freed)
+        else:
+            others.append(term)
+    return [*found.values(), *others]
 
 
 def _value(term: _Term) -> Coefficient | None:
@@ -136,12 +183,16 @@ def _value(term: _Term) -> Coefficient | None:
 
 
 def _measure(text: str, latent: str, terms: list[_Term], found: _Found) -> None:
-    first = latent not in found.latent
-    found.latent[latent] = None
+    first = latent not in found.measured
+    found.measured.setdefault(latent, []).extend(term.variable for term in terms)
     for k, term in enumerate(terms):
-        marker = first and k == 0 and term.modifier is None
-        _join(text, latent, term, False, 1.0 if marker else _value(term), found)
-        found.indicators.add(term.variable)
+        value = _value(term)
+        marker = first and k == 0 and not term.freed
+        if marker and isinstance(value, str):
+            rule = f"the first loading of {latent} is 1 and needs no name"
+            fix = f"write NA*{term.variable} + {value}*{term.variable} to free it, and {latent} ~~ 1*{latent}"
+            raise refusal(text, term.place, f"{rule}; {fix}")
+        _join(text, latent, term, False, 1.0 if marker and term.modifier is None else value, found)
 
 
 def _regress(text: str, outcome: str, terms: list[_Term], found: _Found) -> None:
@@ -158,7 +209,7 @@ def _covary(text: str, one: str, terms: list[_Term], found: _Found) -> None:
     for term in terms:
         value = _value(term)
         if term.variable == one:
-            found.variances |= {} if value is None else {one: value}
+            found.variances[one] = value if value is not None else found.variances.get(one)
         else:
             _join(text, min(one, term.variable), term, True, value, found, head=max(one, term.variable))
 
@@ -189,12 +240,19 @@ def _automatic(found: _Found) -> dict[tuple[str, str, bool], Coefficient | None]
     """The covariances that sem() sets free without being asked, but for those that were written."""
     if len(found.nodes) > MOST_NODES:
         return {}  # about to be refused; the pairs of thousands would take seconds
-    moved = {*found.outcomes, *found.indicators}
+    indicators = {name for names in found.measured.values() for name in names}
+    moved = {*found.outcomes, *indicators}
     exogenous = [node for node in found.nodes if node not in moved]
-    ends = [node for node in found.outcomes if node not in found.causes and node not in found.indicators]
-    latent = [node for node in exogenous if node in found.latent]
-    observed = [node for node in exogenous if node in found.causes and node not in found.latent]
+    ends = [node for node in found.outcomes if node not in found.causes and node not in indicators]
+    latent = [node for node in exogenous if node in found.measured]
+    observed = [node for node in exogenous if node in found.causes and node not in found.measured]
     return {pair: None for group in (latent, observed, ends) for pair in _pairs(group) if pair not in found.links}
+
+
+def _exact_indicators(found: _Found) -> dict[str, Coefficient]:
+    """A latent variable with one indicator is that indicator, unless a variance was written: sem() fixes its error."""
+    only = [names[0] for names in found.measured.values() if len(names) == 1]
+    return {name: 0.0 for name in only if name not in found.measured and name not in found.variances}
 
 
 def _pairs(names: Iterable[str]) -> Iterator[tuple[str, str, bool]]:

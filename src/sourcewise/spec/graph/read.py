@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST = 200_000
 """Characters of a graph's text."""
+_GML = re.compile(r"\s*(?:Creator\b[^\n]*\n\s*)?graph\s*\[\s*\w+\s+\w")
 NO = (False, "no", "false", "No", "False")
 
 
@@ -36,6 +38,8 @@ def read_graph(given: object) -> Graph:
 def _from_text(text: str) -> Graph:
     if len(text) > LONGEST:
         raise StudyError(f"the graph's text has {len(text):,} characters and may have {LONGEST:,}")
+    if _GML.match(text):
+        raise StudyError("this is GML: read it by networkx.parse_gml, and hand in what that returns")
     return read_lavaan(text) if is_lavaan(text) else read_arrows(text)
 
 
@@ -63,8 +67,12 @@ def _from_networkx(given: DiGraph[Any]) -> Graph:
 def _links(given: DiGraph[Any]) -> Iterator[Link]:
     for tail, head, data in given.edges(data=True):
         coefficient = data.get("coefficient")
-        both = bool(data.get("bidirected")) or data.get("dir") == "both"
-        yield Link(tail, head, both, None if coefficient is None else _value(coefficient))
+        way = str(data.get("dir", "forward")).strip('"')
+        if way not in ("forward", "back", "both"):
+            raise StudyError(f"the edge {tail} -> {head} has dir={way[:80]!r}: write forward, back or both")
+        ends = (head, tail) if way == "back" else (tail, head)
+        both = bool(data.get("bidirected")) or way == "both"
+        yield Link(*ends, both, None if coefficient is None else _value(coefficient))
 
 
 def _value(value: object) -> Coefficient:

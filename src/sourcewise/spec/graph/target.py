@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from sourcewise.errors import StudyError, at
 from sourcewise.spec.expression import LIMITS, parse
@@ -35,6 +36,20 @@ def target_node(implied: Implied, target: object) -> Node:
         if not found.symbols:
             raise StudyError(f"the target {target!r} is a number by the graph alone, so no data can bear on it")
         return found
+
+
+def spelled_out(target: object, definitions: Mapping[str, str]) -> object:
+    """The target with the formulas in place of the names that := gave them; a formula may use those before it."""
+    if not isinstance(target, str) or not definitions:
+        return target
+    for name in reversed(list(definitions)):
+        formula = definitions[name]
+        # direct := ... and direct(X -> Y) are two things
+        parts = re.split(rf"\b{name}\b(?!\s*\()", target)
+        if len(target) + (len(parts) - 1) * len(formula) > LIMITS.characters:
+            raise StudyError(f"the target has more than {LIMITS.characters:,} characters once {name!r} is spelled out")
+        target = formula if target.strip() == name else f"({formula})".join(parts)
+    return target
 
 
 def asked_effect(target: str) -> Pair | None:

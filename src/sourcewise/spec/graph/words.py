@@ -24,6 +24,14 @@ def value_of(text: str) -> Coefficient | None:
     return value if math.isfinite(value) else None
 
 
+def naming_rule(name: str) -> str:
+    """How a variable may be called, with a name that is like the one that may not be."""
+    rule = "use letters, digits and _ (not first a digit), at most 64"
+    like = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    like = f"_{like}" if like[:1].isdigit() else like
+    return f"{rule}; {like} could, here and as the column's name" if NAME.fullmatch(like) else rule
+
+
 def refusal(text: str, place: int, message: str) -> TextError:
     """The message under the line of the text in which it arose, or a window of it, with a caret."""
     start = text.rfind("\n", 0, place) + 1
