@@ -43,6 +43,13 @@ def test_the_schema_is_printed(run: Run) -> None:
     assert run("check", "--schema").json["title"] == "Sourcewise study file"
 
 
+def test_a_check_draws_the_graph(run: Run) -> None:
+    run("new", "causal-graph")
+    assert run("check", "study.toml", "--figure", "graph.svg").code == 0
+    picture = Path("graph.svg").read_text(encoding="utf-8")
+    assert all(f">{name}<" in picture for name in ("w", "x", "m", "y", "clinic", "register"))
+
+
 def test_a_plan_from_a_pilot_and_to_a_standard_error(run: Run) -> None:
     run("new", "two-sample-iv")
     pilot = [part for s in ("registry", "survey") for part in ("--pilot", f"{s}={write_rows(s, 200)}")]

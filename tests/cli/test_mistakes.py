@@ -42,6 +42,7 @@ def mess(campaign: Run) -> Run:
         ("check bytes.toml", "not UTF-8"),
         ("check empty", "needs the key 'target'"),
         ("check", "name a study file"),
+        ("check study.toml --figure graph.svg", "made from a graph"),
         ("new nosuch", "no recipe 'nosuch'"),
         ("new iv dir", "is a directory"),
         ("new iv no/such/study.toml", "cannot be written"),

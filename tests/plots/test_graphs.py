@@ -40,6 +40,32 @@ def test_boxes_and_edges_keep_apart(text: str) -> None:
     assert all(0 <= x <= width and 0 <= y <= height for line in layout.edges.values() for x, y in line)
 
 
+def test_ends_of_edges_and_marks_keep_apart() -> None:
+    """Heads that end in one place cannot be told apart, nor can marks that cover each other."""
+    graph = read_graph(TWELVE)
+    counts = dict.fromkeys(graph.nodes, 14)
+    for marks in (None, counts):
+        layout = lay_out(graph, {node: node for node in graph.nodes}, marks)
+        for node in graph.nodes:
+            lines = [(edge, line) for edge, line in layout.edges.items() if node in (edge.tail, edge.head)]
+            tips = [line[0] if edge.tail == node else line[-1] for edge, line in lines]
+            assert all(math.dist(*pair) > 3.0 for pair in combinations(tips, 2)), node
+    sources = {f"s{k}": sw.Source("W X Y") for k in range(14)}
+    chart = causal_graph(sw.Study.from_graph("W -> X; X -> Y; W -> Y", "effect(X -> Y)", sources))
+    places = rows_in(chart, "x", "y", "source")
+    assert len(places) == 3 * 14
+    assert all(math.dist(one[:2], other[:2]) >= 8.9 for one, other in combinations(places, 2))
+
+
+def test_what_dashes_mean_is_said_where_there_are_any() -> None:
+    sources = {"a": sw.Source("X Y")}
+    texts = {"X -> Y": (), "X -> Y; X <-> Y": ("line",), "U -> X; U -> Y": ("box",), "U -> X; X <-> Y": ("line", "box")}
+    for text, dashed in texts.items():
+        study = sw.Study.from_graph(f"X -> Y; {text}", "effect(X -> Y)", sources)
+        said = str(causal_graph(study).to_dict()["title"].get("subtitle", ""))
+        assert [what for what in ("line", "box") if f"Dashed {what}" in said] == list(dashed)
+
+
 def test_causes_stand_left_of_their_effects() -> None:
     graph = read_graph(TWELVE)
     centres = lay_out(graph, {node: node for node in graph.nodes}).centres

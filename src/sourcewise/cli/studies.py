@@ -60,12 +60,16 @@ def new(
 
 def check(
     path: Annotated[Path | None, typer.Argument(metavar="STUDY", help="A study file, such as study.toml.")] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the study's graph and who sees what: .svg, .png, .pdf or .html."),
+    ] = None,
     json: JsonOption = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of study files instead.")] = False,
 ) -> None:
     """Check a study file: what each source can compute, whether the target is identified, what would be asked first.
 
-    Example: sourcewise check study.toml
+    Example: sourcewise check study.toml --figure graph.svg
     """
     if schema:
         from sourcewise.studyfile.schema import schema as of_study_files
@@ -77,6 +81,10 @@ def check(
     file = read_study(path)
     with file.origin.placing_errors():
         found = _findings(file)
+    if figure is not None:
+        from sourcewise.plots import causal_graph, save
+
+        save(causal_graph(file.study), figure)
     if json:
         print_json(found)
         return

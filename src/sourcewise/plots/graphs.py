@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sourcewise.errors import ReportError
-from sourcewise.plots.layout import HEIGHT, Layout, Point, lay_out
+from sourcewise.plots.layout import HEIGHT, MARK, ROW, Layout, Point, lay_out
 from sourcewise.plots.table import printable
 from sourcewise.plots.theme import GREY, INK, colour, embedded, finished, shape
-from sourcewise.spec.graph.model import Graph, coefficient_text, default_names
+from sourcewise.spec.graph.model import Graph, default_names
 from sourcewise.spec.study import Study
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ LONGEST = 16
 """Letters of a variable's name that are shown; all of them on hover."""
 MOST_VARIABLES = 60
 HEAD = 7.0
+LABEL = 14.0
+"""Room that a coefficient's name would have around it."""
 
 
 def causal_graph(study: Study, *, title: str | None = None) -> Chart:
@@ -40,12 +43,19 @@ def causal_graph(study: Study, *, title: str | None = None) -> Chart:
     graph = study.model.graph
     if len(graph.nodes) > MOST_VARIABLES:
         raise ReportError(f"a graph of {len(graph.nodes)} variables cannot be read as a picture; {MOST_VARIABLES} can")
-    layout = lay_out(graph, {node: _label(node) for node in graph.nodes})
+    counts = Counter(node for source in study.sources.values() for node in source.observes)
+    layout = lay_out(graph, {node: _label(node) for node in graph.nodes}, counts)
     names = [printable(name) for name in study.sources]
     layers = [*_edges(graph, layout), *_boxes(graph, layout, study), _marks(layout, study, names)]
     chart = alt.layer(*layers).properties(width=layout.size[0], height=layout.size[1])
     heading = f"What acts on what: {study.target}" if title is None else title
-    return finished(chart, heading)
+    return finished(chart, heading, _notes(graph, study))
+
+
+def _notes(graph: Graph, study: Study) -> list[str]:
+    hidden = set(graph.nodes) - set(study.variables)
+    lines = ["Dashed line: a common cause that nobody recorded."] if graph.bidirected else []
+    return [*lines, "Dashed box: no source sees it."] if hidden else lines
 
 
 def _label(name: str) -> str:
@@ -66,23 +76,36 @@ def _edges(graph: Graph, layout: Layout) -> list[alt.Chart]:
     solid, dashed, heads, words = list[Row](), list[Row](), list[Row](), list[Row]()
     usual = default_names(graph.nodes, graph.edges)
     for k, (edge, line) in enumerate(layout.edges.items()):
-        said = coefficient_text(edge.coefficient)
+        said = edge.coefficient if isinstance(edge.coefficient, str) else f"{edge.coefficient:g}"
         rows = [{"edge": k, "step": i, "x": x, "y": y, "name": edge.text} for i, (x, y) in enumerate(line)]
         (dashed if edge.bidirected else solid).extend(rows)
         heads += _head(line, 2 * k)
         heads += _head(line[::-1], 2 * k + 1) if edge.bidirected else []
         if edge.coefficient != usual[edge.tail, edge.head, edge.bidirected]:
-            x, y = line[len(line) // 2]
-            words.append({"x": x, "y": y - 7.0, "words": _label(said)})
+            x, y = _clear(line, [other for each, other in layout.edges.items() if each is not edge])
+            words.append({"x": x, "y": y, "words": _label(said)})
     parts = []
     for rows, dash, tint in ((solid, [1, 0], INK), (dashed, [4, 3], GREY), (heads, [1, 0], INK)):
         chart = alt.Chart(embedded(rows)).mark_line(strokeDash=dash, color=tint, strokeWidth=1.3, strokeJoin="miter")
         parts.append(chart.encode(**_xy(layout), detail="edge:N", order="step:Q"))
-    texts = alt.Chart(embedded(words)).mark_text(fontStyle="italic", fontSize=9)
-    return [
-        *(part for part in parts if part.data.values),
-        *([texts.encode(**_xy(layout), text="words:N")] if words else []),
-    ]
+    parts = [part for part in parts if part.data.values]
+    # a white edge around the letters keeps the line from running through them
+    halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 4.0, "strokeJoin": "round"}
+    for looks in (halo, {}) if words else ():
+        texts = alt.Chart(embedded(words)).mark_text(fontStyle="italic", fontSize=9, baseline="middle", **looks)
+        parts.append(texts.encode(**_xy(layout), text="words:N"))
+    return parts
+
+
+def _clear(line: Sequence[Point], others: Sequence[Sequence[Point]]) -> Point:
+    """The point in the middle part of a line that is farthest from other lines, for all that matters."""
+    middle = 0.5 * (len(line) - 1)
+
+    def room(k: int) -> float:
+        near = min((math.dist(line[k], point) for other in others for point in other), default=LABEL)
+        return min(near, LABEL) - abs(k - middle)
+
+    return line[max(range(len(line) // 4, 3 * len(line) // 4), key=room)]
 
 
 def _head(line: Sequence[Point], edge: int) -> list[Row]:
@@ -116,16 +139,17 @@ def _boxes(graph: Graph, layout: Layout, study: Study) -> list[alt.Chart]:
 
 
 def _marks(layout: Layout, study: Study, names: list[str]) -> alt.Chart:
-    """A mark for every source that sees a variable, in a row under it."""
+    """A mark for every source that sees a variable, in rows under it."""
     import altair as alt
 
     rows = []
     for node, (x, y) in layout.centres.items():
         places = [k for k, source in enumerate(study.sources.values()) if node in source.observes]
-        step = min(9.0, layout.widths[node] / max(len(places), 1))
         for i, k in enumerate(places):
-            across = x + step * (i - 0.5 * (len(places) - 1))
-            rows.append({"x": across, "y": y + 0.5 * HEIGHT + 7.0, "source": names[k], "variable": node})
+            row, column = divmod(i, ROW)
+            across = x + MARK * (column - 0.5 * (min(len(places) - row * ROW, ROW) - 1))
+            down = y + 0.5 * HEIGHT + 7.0 + MARK * row
+            rows.append({"x": across, "y": down, "source": names[k], "variable": node})
     tips = [alt.Tooltip("variable:N"), alt.Tooltip("source:N")]
     looks = {"color": colour(names, "source", "Seen by"), "shape": shape(names, "source", "Seen by")}
     chart: alt.Chart = alt.Chart(embedded(rows)).mark_point(size=34).encode(**_xy(layout), **looks, tooltip=tips)
