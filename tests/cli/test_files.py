@@ -50,6 +50,26 @@ def test_a_check_draws_the_graph(run: Run) -> None:
     assert all(f">{name}<" in picture for name in ("w", "x", "m", "y", "clinic", "register"))
 
 
+def test_a_check_of_what_is_not_identified_shows_the_moments_all_the_same(run: Run) -> None:
+    run("new", "causal-graph")
+    path = Path("study.toml")
+    path.write_text(
+        path.read_text(encoding="utf-8")
+        .replace('["x", "y", "w"]', '["x", "w"]')
+        .replace('["x", "y", "m"]', '["x", "m"]'),
+        encoding="utf-8",
+    )
+    shown, plain = run("check", "study.toml"), run("check", "study.toml", "--json")
+    for answer in (shown, plain):
+        assert answer.code == 2
+        assert "is not identified" in answer.err
+        assert "It would be if these were seen together" in answer.err
+    assert "(w - mean_w)*(x - mean_x) - var_w*w_to_x" in shown.out
+    assert "identified" not in shown.out
+    assert plain.json["identification"]["identified"] is False
+    assert plain.json["first_order"] is None
+
+
 def test_a_plan_from_a_pilot_and_to_a_standard_error(run: Run) -> None:
     run("new", "two-sample-iv")
     pilot = [part for s in ("registry", "survey") for part in ("--pilot", f"{s}={write_rows(s, 200)}")]

@@ -14,8 +14,6 @@ from sourcewise.errors import AllocationError, SourcewiseError, StudyFileError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sourcewise.identification.identify import Identification
-    from sourcewise.spec.study import Study
     from sourcewise.studyfile.file import StudyFile
 
 SHOWN, FEW = 40, 6
@@ -87,18 +85,22 @@ def check(
         save(causal_graph(file.study), figure)
     if json:
         print_json(found)
-        return
-    _show(file, found)
+    else:
+        _show(file, found)
+    if not found["identification"]["identified"]:
+        with file.origin.placing_errors():
+            raise AllocationError(found["identification"]["text"])
 
 
 def _findings(file: StudyFile) -> dict[str, Any]:
     from sourcewise.driver.sources import check_data
+    from sourcewise.identification.identify import identify
 
     check_data(file)
     study = file.study
     computes = {name: study.moments_of(name) for name in study.sources}
     by = {j: [name for name, places in computes.items() if j in places] for j in range(len(study.moments))}
-    identification = _identification(study)
+    identification = identify(study)
     return {
         "name": file.name,
         "target": study.target,
@@ -119,17 +121,8 @@ def _findings(file: StudyFile) -> dict[str, Any]:
         "identification": {**identification.to_dict(), "text": str(identification)},
         "budget": file.budget,
         "precision": file.precision,
-        "first_order": _first_order(file),
+        "first_order": _first_order(file) if identification.identified else None,
     }
-
-
-def _identification(study: Study) -> Identification:
-    from sourcewise.identification.identify import identify
-
-    found = identify(study)
-    if not found.identified:
-        raise AllocationError(str(found))
-    return found
 
 
 def _first_order(file: StudyFile) -> dict[str, Any] | None:
@@ -151,16 +144,15 @@ def _show(file: StudyFile, found: dict[str, Any]) -> None:
     header = ("Source", "Observes", "Rows come from", "Rows there are", "Price", "Moments")
     moments = [(m["moment"], _listed(m["sources"], FEW)) for m in found["moments"]]
     lines = [f"{len(moments) - SHOWN} more moments; --json lists all of them."] if len(moments) > SHOWN else []
-    lines += [
-        f"Target: {found['target']}    Parameters: {_listed(found['parameters'], SHOWN)}",
-        found["identification"]["text"],
-    ]
+    lines += [f"Target: {found['target']}    Parameters: {_listed(found['parameters'], SHOWN)}"]
+    identified = found["identification"]["identified"]
+    lines += [found["identification"]["text"]] if identified else []
     if found["first_order"] is not None:
         rows = ", ".join(f"{n:,} of {name}" for name, n in found["first_order"]["rows"].items() if n)
         lines.append(
             f"Budget: {money(found['budget'])}. First order: {rows}, for {money(found['first_order']['cost'])}"
         )
-    else:
+    elif identified:
         lines.append("No budget is given; `sourcewise plan` says what a precision costs.")
     show(
         table(f"Study {found['name'] or file.origin.name}", header, sources, texts=3),
