@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain, combinations
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 import sympy
 
 import sourcewise as sw
+from graph.half_treks import verdict
 from sourcewise.allocation.generic import generic
 from sourcewise.identification.identify import MOST_SETS
+from sourcewise.identification.strategies import strategies
 from sourcewise.numerics.modular import PRIME, echelon, residue
 from sourcewise.spec.graph.read import read_graph
 
@@ -83,6 +86,46 @@ def test_agrees_with_brute_force_on_500_random_graphs() -> None:
             assert found == truth, (text, study.target, {n: study.sources[n].observes for n in some})
             verdicts.append(truth)
     assert 300 < sum(verdicts) < 1200
+
+
+def test_agrees_with_the_half_trek_criterion() -> None:
+    """A theorem on paths against our ranks, on random graphs all of whose variables are seen."""
+    random, verdicts = np.random.default_rng(2012), list[bool | None]()
+    while len(verdicts) < 400:
+        text, size = random_graph(random)
+        graph = read_graph(text)
+        if size < 3 or not graph.directed:
+            continue
+        expected = verdict(graph)
+        verdicts.append(expected)
+        seen = {"all": sw.Source(list(graph.nodes))}
+        study = sw.Study.from_graph(graph, f"direct({graph.directed[0].text})", seen)
+        known = generic(study).determined(["all"])
+        if expected is not None:
+            assert ({str(edge.coefficient) for edge in graph.edges} <= known) == expected, text
+    assert verdicts.count(True) > 100
+    assert verdicts.count(False) > 50
+    assert verdicts.count(None) < 20
+
+
+def test_a_strategy_with_a_name_identifies_by_the_sources_it_names() -> None:
+    random, named = np.random.default_rng(5), Counter[str]()
+    while sum(named.values()) < 1000:
+        text, size = random_graph(random)
+        pairs = [(f"V{i}", f"V{j}") for j in range(size) for i in range(j) if generic_effect(text, f"V{i}", f"V{j}")]
+        if not pairs:
+            continue
+        cause, outcome = pairs[int(random.integers(len(pairs)))]
+        chosen = (random.choice(size, size=int(random.integers(1, size + 1)), replace=False) for _ in "abc")
+        observed = {name: [f"V{k}" for k in sorted(some)] for name, some in zip("abc", chosen, strict=True)}
+        ranks = generic(
+            sw.Study.from_graph(text, f"effect({cause} -> {outcome})", {n: sw.Source(o) for n, o in observed.items()})
+        )
+        for found in strategies(read_graph(text), cause, outcome, observed):
+            assert ranks.identifies(found.sources), (text, cause, outcome, observed, str(found))
+            named[found.name.partition(":")[0]] += 1
+    assert len(named) == 7
+    assert min(named.values()) >= 5, named
 
 
 def generic_effect(text: str, cause: str, outcome: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any
 
 from sourcewise.spec.graph.model import Graph
@@ -90,7 +90,8 @@ class _View:
                 continue
             apart = not given and not any({z, self.cause, self.outcome} <= seen for seen in self.sources.values())
             name = "conditional instrument" if given else "two-sample instrument" if apart else "instrument"
-            needed = [(z, self.cause), (z, self.outcome), *((z, g) for g in given)]
+            fixed = [z, *given]
+            needed = [*combinations(fixed, 2), *product(fixed, [self.cause, self.outcome])]
             found.append(Strategy(name, (z,), tuple(given), self._shown_pairs(needed)))
         yield from sorted(found, key=lambda strategy: len(strategy.given))
 
