@@ -116,5 +116,32 @@ def test_pairs_are_averaged_over_all_rows_that_show_them() -> None:
     np.testing.assert_allclose(known.slope[..., 0], slope, rtol=1e-10)
     root = information(fit.blocks, fit.estimates.theta, {"d": (0, 1)}).roots["d"]
     assert root is not None
+    mine, yours = first[40:], second[:70]
+    together = cross / np.sqrt(np.mean(mine**2) * np.mean(yours**2))
+    expected[0, 1] = expected[1, 0] = together * np.sqrt(expected[0, 0] * expected[1, 1])
     want = slope.T @ np.linalg.inv(expected) @ slope
     np.testing.assert_allclose(root[..., 0].T @ root[..., 0], want, rtol=1e-9, atol=1e-12)
+
+
+def worth_of_a_newcomer(seed: int) -> float:
+    """Variance per row of a fourth source, predicted from 46 rows that show all it shows and thousands that show half."""
+    moments = ["x - x0 - first*z", "z*(x - x0 - first*z)", "y - y0 - first*effect*z", "z*(y - y0 - first*effect*z)"]
+    sources = {"registry": sw.Source("z x"), "survey": sw.Source("z y"), "interview": sw.Source("z x y")}
+    study = sw.Study(moments, "effect", {**sources, "clinic": sw.Source("z x y")})
+    random, data = np.random.default_rng(seed), {}
+    for (name, source), n in zip(sources.items(), (7000, 4000, 46), strict=True):
+        z, hidden, noise = random.standard_normal((3, n))
+        x = 2 + z + hidden + noise
+        people = {"z": z, "x": x, "y": 1 + x + hidden + random.standard_normal(n)}
+        data[name] = {variable: people[variable] for variable in source.observes}
+    fit = sw.fit(study, data)
+    assert sw.allocate(study, fit).must_explore == ()
+    return sw.variance(study, fit, {"clinic": 1.0})
+
+
+def test_few_rows_that_show_everything_predict_without_bias() -> None:
+    """The truth is 2: y − x has variance 2, and x moves one to one with z, whose variance is 1. Products averaged
+    over other rows in each entry are mostly no variance; cut to its positive part, it said 3 to 6."""
+    found = [worth_of_a_newcomer(seed) for seed in range(20)]
+    assert np.median(found) == pytest.approx(2.0, rel=0.15)
+    assert 1.0 < min(found) <= max(found) < 4.0

@@ -3,6 +3,11 @@
 A source that has data speaks for itself. One that was never queried is predicted from the others: rows of every
 source come from one population, so entry (j, k) of the moments' variance is known as soon as *some* source with
 data computes both. A source with a pair that nobody has seen cannot be predicted: it must be explored.
+
+How the moments go together is then read, as correlations, in the rows that show all of them, and how large each is in
+all rows that show it. Averages that come from different rows in each entry, as of fifty interviews beside thousands of
+rows of either half, are often no variance at all. Where no source shows all, such pairs are all there is; if they
+contradict each other, the source must be explored too.
 """
 
 from __future__ import annotations
@@ -74,19 +79,47 @@ def information(blocks: Blocks, theta: Array, sources: Mapping[str, tuple[int, .
             roots[name] = matmul(inverse, part.mean_and_slope(theta)[1])
         else:
             assert known is not None
-            roots[name] = _predicted(known, np.array(positions, dtype=np.int64))
+            roots[name] = _predicted(blocks, theta, known, np.array(positions, dtype=np.int64))
     return Information(roots)
 
 
-def _predicted(known: Population, places: NDArray[np.int64]) -> Array | None:
+IMPOSSIBLE = 1e-9
+"""An eigenvalue of a variance that is further below 0, as a fraction of the largest, is no rounding error."""
+
+
+def _predicted(blocks: Blocks, theta: Array, known: Population, places: NDArray[np.int64]) -> Array | None:
+    """Zeros for problems whose pairs contradict each other; None if all do, or a pair was never seen."""
     if not len(places):
         return np.zeros((0, *known.slope.shape[1:]))
     grid = np.ix_(places, places)
     if not known.seen[grid].all():
         return None
     omega = known.omega[grid]
-    # Entries from different rows need not make a positive matrix: keep its positive part.
+    joint = _together(blocks, theta, places)
+    if joint is not None:
+        size = np.divide(_diagonal(omega), _diagonal(joint), out=np.zeros_like(omega[0]), where=_diagonal(joint) > 0)
+        omega = np.sqrt(size[:, None] * size) * joint
+    values = np.linalg.eigvalsh(np.moveaxis(omega, -1, 0))
+    possible = values[:, 0] >= -IMPOSSIBLE * values[:, -1]
+    if not possible.any():
+        return None
     factors = [psd_root(omega[..., b]).T for b in range(omega.shape[-1])]
     width = max(factor.shape[1] for factor in factors)
     padded = [np.pad(factor, ((0, 0), (0, width - factor.shape[1]))) for factor in factors]
-    return matmul(orthogonalize(np.stack(padded, axis=-1)).inverse, known.slope[places])
+    root = matmul(orthogonalize(np.stack(padded, axis=-1)).inverse, known.slope[places])
+    return np.asarray(np.where(possible, root, 0.0))
+
+
+def _together(blocks: Blocks, theta: Array, places: NDArray[np.int64]) -> Array | None:
+    """Sum of products (m, m, B) of these moments over the rows that show all of them; None if none does."""
+    total: Array | None = None
+    for part in blocks.evidence.values():
+        if set(places) <= set(part.positions):
+            rows = part.factor(theta, blocks.errors)[[part.positions.index(place) for place in places]]
+            products = part.rows * np.einsum("jkb,lkb->jlb", rows, rows)
+            total = products if total is None else total + products
+    return total
+
+
+def _diagonal(matrices: Array) -> Array:
+    return np.asarray(np.einsum("jjb->jb", matrices))
