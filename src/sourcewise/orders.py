@@ -101,7 +101,8 @@ def _aim(
     if step.explores[0]:
         first = policy.exploring(study)
         if (first == equal).all():
-            return _Aim(equal, "Exploring: equally many rows of every source, until the best mix can be estimated.")
+            every = "every source" if (position.room >= 1).all() else "every source that has rows to give"
+            return _Aim(equal, f"Exploring: equally many rows of {every}, until the best mix can be estimated.")
         return _Aim(first, "Exploring in the mix that the policy begins with, until the best one can be estimated.")
     trouble = "there is no estimate yet"
     if fit is not None:

@@ -124,7 +124,7 @@ def test_pairs_are_averaged_over_all_rows_that_show_them() -> None:
 
 
 def worth_of_a_newcomer(seed: int) -> float:
-    """Variance per row of a fourth source, predicted from 46 rows that show all it shows and thousands that show half."""
+    """Variance per row of a new source, predicted from 46 rows that show what it shows and thousands that show half."""
     moments = ["x - x0 - first*z", "z*(x - x0 - first*z)", "y - y0 - first*effect*z", "z*(y - y0 - first*effect*z)"]
     sources = {"registry": sw.Source("z x"), "survey": sw.Source("z y"), "interview": sw.Source("z x y")}
     study = sw.Study(moments, "effect", {**sources, "clinic": sw.Source("z x y")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,46 @@ def test_reports_are_written(campaign: Run, suffix: str) -> None:
     text = Path(f"r.{suffix}").read_text(encoding="utf-8")
     for fact in ("z*(y - y0 - first*effect*z)", "Exploring: equally many rows of every source", "sourcewise import"):
         assert fact in text.replace("\\", "")
+
+
+def test_a_delivery_after_the_end_says_where_the_campaign_stands(campaign: Run) -> None:
+    campaign("stop", "--reason", "settled")
+    told = campaign("tell", "registry", write_rows("registry", 20)).out
+    assert "20 so far" in told
+    assert "Stopped: settled" in told
+    assert "sourcewise ask" not in told
+
+
+def test_a_new_source_may_have_a_price_and_a_capacity(campaign: Run) -> None:
+    options = ("--add", "clinic=z x y", "--cost", "clinic=2", "--capacity", "clinic=90")
+    assert campaign("amend", *options).code == 0
+    clinic = campaign("status", "--json").json["sources"][2]
+    assert (clinic["name"], clinic["price"], clinic["capacity"]) == ("clinic", 2, 90)
+
+
+def test_an_estimate_shows_both_intervals_at_the_level_of_the_campaign(run: Run) -> None:
+    import sourcewise as sw
+
+    assert run("new", "two-sample-iv").code == 0
+    study = sw.StudyFile.read("study.toml").study
+    with sw.Campaign.create("sourcewise.db", study, budget=6000, level=0.8, name="c") as made:
+        made.ask()
+    fill(run)
+    found = run("estimate", "--json").json["look"]
+    shown = run("estimate").out
+    assert found["level"] == 0.8
+    assert f"80 % interval for one look [{found['interval'][0]:.4f}, {found['interval'][1]:.3f}]" in shown
+    assert f"at any time [{found['anytime'][0]:.4f}, {found['anytime'][1]:.3f}]" in shown
+    assert "80 % interval   p of 0" in shown
+    assert "90 % interval   p of 0" in run("estimate", "--level", "0.9").out
+
+
+def test_a_password_is_not_printed(postgres_database: Callable[[], str], run: Run) -> None:
+    store = postgres_database().replace(":@", ":s3cret@")
+    assert "s3cret" in store
+    run("new", "iv")
+    for words in (("create", "study.toml"), ("create", "study.toml"), ("status",), ("export", "c.json")):
+        answer = run(*words, "--store", store)
+        assert "s3cret" not in answer.out + answer.err
+    answer = run("import", "c.json", "--name", "again", "--store", store)
+    assert (answer.code, "s3cret" in answer.out + answer.err) == (0, False)

@@ -96,6 +96,40 @@ def test_a_run_goes_on_where_it_stopped(run: Run) -> None:
     assert [r["order"]["rows"] for r in parts["rounds"]] == [r["order"]["rows"] for r in whole["rounds"]]
 
 
+def test_a_run_ends_with_a_report_unless_none_is_wanted(run: Run) -> None:
+    run("new", "proxy-labels")
+    assert run("run", "study.toml", "--rounds", "1", "--no-report").out.count("Report") == 0
+    assert not Path("report.html").exists()
+    assert run("run", "study.toml", "--rounds", "1").out.endswith("Report: report.html\n")
+    assert Path("report.html").is_file()
+
+
+def test_a_run_says_which_terms_of_the_file_it_does_not_follow(run: Run) -> None:
+    run("new", "iv")
+    path, options = Path("study.toml"), ("--rounds", "1", "--no-report")
+    assert run("run", path, *options).err == ""
+    path.write_text(path.read_text().replace("budget = 20000", "budget = 30000").replace("cost = 40.0", "cost = 20"))
+    said = " ".join(run("run", path, *options).err.split())
+    assert "keeps its budget, 20,000; the file says 30,000" in said
+    assert "keeps its price of interview, 40; the file says 20" in said
+    assert run("amend", "--budget", "30000", "--cost", "interview=20").code == 0
+    assert run("run", path, *options).err == ""
+
+
+def test_a_run_needs_the_table_of_a_source_that_joined_later(run: Run) -> None:
+    run("new", "iv")
+    path, options = Path("study.toml"), ("--rounds", "1", "--no-report")
+    run("run", path, *options)
+    run("amend", "--add", "clinic=z x y", "--cost", "clinic=2")
+    refused = run("run", path, *options)
+    assert refused.code == 2
+    assert "'clinic' joined" in refused.err
+    text = '[sources.clinic]\nobserves = ["z", "x", "y"]\ncost = 2\ndata = {kind = "world"}\n\n[world]'
+    path.write_text(path.read_text().replace("[world]", text, 1))
+    asked = run("run", path, *options, "--json").json["rounds"][-1]["order"]["rows"]
+    assert asked["clinic"] > 500  # as good as an interview for a twentieth of its price
+
+
 def test_a_run_prints_a_line_a_round_when_piped(run: Run) -> None:
     run("new", "proxy-labels")
     lines = run("run", "study.toml").out.splitlines()

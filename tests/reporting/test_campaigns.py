@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import sourcewise as sw
 from reporting.pages import HOSTILE, harmless, read, strict_json
 from reporting.records import BAD, look, record, untouched
 from sourcewise.plots.table import printable
@@ -17,6 +18,8 @@ from sourcewise.reporting import Figure, Table, campaign_document, campaign_json
 from sourcewise.reporting.campaign import MOST
 from sourcewise.reporting.progress import EQUAL, FIXED, progress
 from sourcewise.reporting.words import interval, money, policy_in_words, sentence, value_in_words, when
+from sourcewise.spec.plain import study_to_plain
+from sourcewise.studyfile.recipes import recipe
 
 
 def table(title: str, **changes: Any) -> Table:
@@ -198,3 +201,11 @@ def test_times_sentences_and_values_in_words() -> None:
     assert when("yesterday") == "yesterday"
     assert [sentence(text) for text in ("", "a b", "Done.", "Why?")] == ["", "A b.", "Done.", "Why?"]
     assert [value_in_words(value) for value in (None, True, 5, [1, "é"])] == ["none", "yes", "5", '[1, "é"]']
+
+
+def test_each_moment_says_what_it_is_computed_from() -> None:
+    study = sw.StudyFile.from_toml(recipe("iv")).study
+    page = to_html(campaign_document(record(study=study_to_plain(study))))
+    for moment, sources in (("z*(x - x0 - first*z)", "interview, registry"), ("y - y0 - first*", "interview, survey")):
+        (row,) = [row for row in page.split("<tr>") if f">{moment}" in row]
+        assert sources in row

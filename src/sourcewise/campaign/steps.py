@@ -164,10 +164,10 @@ def _best(seen: Seen, found: Fit) -> tuple[dict[str, float] | None, float | None
 
 
 def _stderr_equal(seen: Seen, found: Fit) -> float | None:
-    terms = seen.terms
-    useful = {
-        name: float(name not in terms.retired and bool(terms.study.moments_of(name))) for name in terms.study.sources
-    }
+    """Of all that could be asked, or gave rows before they were retired: the whole campaign spent equally."""
+    terms, rows = seen.terms, seen.rows
+    gives = {name: name not in terms.retired or rows[name] > 0 for name in terms.study.sources}
+    useful = {name: float(gives[name] and bool(terms.study.moments_of(name))) for name in terms.study.sources}
     try:
         return _after(variance(terms.study, found, useful), seen.spent)
     except SourcewiseError:

@@ -20,6 +20,7 @@ from sourcewise.cli.common import (
     open_campaign,
     pairs,
     read_study,
+    shown_store,
 )
 from sourcewise.cli.output import counted, money, note, price, print_json, show, table
 from sourcewise.cli.reading import standing, words
@@ -61,7 +62,7 @@ def create(
         if json:
             print_json(plain(campaign.status()))
         else:
-            show(f"Campaign {campaign.name!r} is in {store}. Next: sourcewise ask")
+            show(f"Campaign {campaign.name!r} is in {shown_store(store)}. Next: sourcewise ask")
 
 
 def _mind_the_first_round(file: StudyFile, campaign: Campaign) -> None:
@@ -158,7 +159,7 @@ def tell(
     listed = ", ".join(f"{n:,} of {name}" for name, n in waiting.items())
     show(
         f"Counted {counted(batch.rows)} of {source}{dropped}, for {money(batch.cost)}; {batch.so_far:,} so far.\n"
-        + (f"The order still waits for {listed}." if listed else "No order is open. Next: sourcewise ask")
+        + (f"The order still waits for {listed}." if listed else standing(status.state, status.reason))
     )
 
 
@@ -194,7 +195,8 @@ def amend(
     capacity: Annotated[list[str] | None, typer.Option(metavar="SOURCE=ROWS", help="Rows that a source has.")] = None,
     retire: Annotated[list[str] | None, typer.Option(metavar="SOURCE", help="Ask it for nothing more.")] = None,
     add: Annotated[
-        list[str] | None, typer.Option(metavar="SOURCE=COLUMNS", help='A new source, "clinic=z x y"; price by --cost.')
+        list[str] | None,
+        typer.Option(metavar="SOURCE=COLUMNS", help='A new source, "clinic=z x y"; its price by --cost.'),
     ] = None,
     policy: Annotated[
         str | None, typer.Option(metavar="TABLE", help="A new policy, '{kind = \"etg\", batch = 0.2}'.")
@@ -210,8 +212,9 @@ def amend(
     from sourcewise.records import plain
 
     prices = numbers(cost or (), "--cost")
-    added = _added(pairs(add or (), "--add"), prices)
-    terms: dict[str, Any] = {"budget": budget, "cost": prices, "capacity": _capacities(capacity), "add": added}
+    rooms = _capacities(capacity)
+    added = _added(pairs(add or (), "--add"), prices, rooms)
+    terms: dict[str, Any] = {"budget": budget, "cost": prices, "capacity": rooms, "add": added}
     terms |= {"retire": retire or (), "reason": reason, "policy": None if policy is None else _policy(policy)}
     if precision is not None:
         terms["target_width"] = precision or None
@@ -224,10 +227,11 @@ def amend(
     show(table("Amended", ("Term", "Was", "Is now"), rows, texts=3))
 
 
-def _added(columns: dict[str, str], prices: dict[str, float]) -> dict[str, Source]:
+def _added(columns: dict[str, str], prices: dict[str, float], rooms: dict[str, int | None]) -> dict[str, Source]:
+    """New sources; what else was said of them is theirs, and no change of a source that there is."""
     from sourcewise.spec.study import Source
 
-    return {name: Source(text, prices.pop(name, 1.0)) for name, text in columns.items()}
+    return {name: Source(text, prices.pop(name, 1.0), rooms.pop(name, None)) for name, text in columns.items()}
 
 
 def _capacities(given: list[str] | None) -> dict[str, int | None]:

@@ -59,6 +59,16 @@ def open_campaign(store: str, name: str | None, author: str | None = None) -> Ca
     return Campaign.open(store, name, author=author)
 
 
+def shown_store(store: str) -> str:
+    """As it was given, but for a password: what is printed ends up in logs."""
+    if "://" not in store:
+        return store
+    from sourcewise.storage.engine import url_of
+
+    hidden = url_of(store).render_as_string(hide_password=True)
+    return hidden.replace("postgresql+psycopg://", "postgresql://", 1)
+
+
 @contextmanager
 def in_words_of_the_command_line() -> Iterator[None]:
     """Advice that names an argument of a Python call names the option instead."""

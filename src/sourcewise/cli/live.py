@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHOWN = 12
 """Rounds in view."""
 BAR = 28
-HEADER = ("Round", "Spent", "Estimate", "95 % at any time")
+HEADER = ("Round", "Spent", "Estimate")
 WIDTHS = (5, 9, 9, 18)
 
 Watch = Callable[["Status"], None]
@@ -65,7 +65,8 @@ class _View:
         status = self.status
         rows = [cells(status, look) for look in list(self.looks.values())[-SHOWN:]]
         head = Text(printable(f"{status.name}: target {status.target}, round {status.round}"), style="bold")
-        rounds = table("", header(status), rows, texts=0)
+        title = "Estimates, and the share of all rows that each source gave" if rows and _fits(status) else ""
+        rounds = table(title, header(status), rows, texts=0)
         return Group(head, Text(bar(status)), Text(""), rounds, Text(order_line(status)))
 
 
@@ -101,7 +102,9 @@ def _fits(status: Status) -> bool:
 
 def header(status: Status) -> tuple[str, ...]:
     """The sources have a column each where there is room for them."""
-    return (*HEADER, *(source.name for source in status.sources)) if _fits(status) else (*HEADER, "Mix of rows")
+    level = "At any time" if status.look is None else f"{100 * status.look.level:g} % at any time"
+    sources = tuple(source.name for source in status.sources) if _fits(status) else ("Mix of rows",)
+    return (*HEADER, level, *sources)
 
 
 def cells(status: Status, look: Look) -> tuple[str, ...]:

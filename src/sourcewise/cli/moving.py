@@ -15,6 +15,7 @@ from sourcewise.cli.common import (
     JsonOption,
     StoreOption,
     open_campaign,
+    shown_store,
     write_text,
 )
 from sourcewise.cli.output import print_json, show, wrote
@@ -80,7 +81,7 @@ def import_(
         if json:
             print_json(plain(campaign.status()))
             return
-        show(f"Campaign {campaign.name!r} is in {store}. Next: sourcewise status")
+        show(f"Campaign {campaign.name!r} is in {shown_store(store)}. Next: sourcewise status")
 
 
 def _orders(record: CampaignRecord) -> tuple[Sequence[str], list[tuple[object, ...]]]:

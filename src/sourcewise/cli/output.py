@@ -56,8 +56,9 @@ def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], t
     from rich.table import Table
     from rich.text import Text
 
-    heading = Text(title, style="bold") if title else None
-    found = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    heading = Text(title, style="bold", no_wrap=True) if title else None
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False}
+    found = Table(title=heading, title_justify="left", min_width=min(len(title), WIDTH) or None, **look)
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     for k, name in enumerate(header):
         longest = max(len(part) for part in (*name.split(), *(row[k] for row in cells), ""))

@@ -9,6 +9,7 @@ import typer
 
 from sourcewise.cli.common import DEFAULT_STORE, CampaignOption, JsonOption, StoreOption, open_campaign
 from sourcewise.cli.output import (
+    LONGEST,
     NOTHING,
     counted,
     interval,
@@ -82,10 +83,9 @@ def look_lines(look: Look, target: str) -> str:
     """An estimate with both intervals, and the mix, in words."""
     if look.value is None or look.stderr is None:
         return f"{target} is not identified yet ({look.status})."
-    level = f"{100 * look.level:g} %"
     lines = [
         f"{target} = {number(look.value)} (s.e. {number(look.stderr)}) after round {look.round}",
-        f"{level} interval for one look {interval(look.interval)}, at any time {interval(look.anytime)}",
+        interval_lines(look),
         f"Mix of rows: {mix(look.mix)}",
     ]
     if look.best_mix is not None:
@@ -93,8 +93,18 @@ def look_lines(look: Look, target: str) -> str:
     return "\n".join(lines)
 
 
-def _level(value: float) -> float:
-    if not 0 < value < 1:
+def interval_lines(look: Look) -> str:
+    """The intervals of the target; the set that holds under weak identification where there is one."""
+    level = f"{100 * look.level:g} %"
+    said = f"{level} interval for one look {interval(look.interval)}, at any time {interval(look.anytime)}"
+    if look.weak is None:
+        return said
+    joined = " and ".join(map(interval, look.weak)) or "empty"
+    return f"{said}\nWeakly identified: trust the {level} set {joined} instead"
+
+
+def _level(value: float | None) -> float | None:
+    if value is not None and not 0 < value < 1:
         raise typer.BadParameter(f"a level lies between 0 and 1, and {value:g} does not")
     return value
 
@@ -102,22 +112,27 @@ def _level(value: float) -> float:
 def estimate(
     store: StoreOption = DEFAULT_STORE,
     name: CampaignOption = None,
-    level: Annotated[float, typer.Option(help="Level of the intervals, such as 0.9.", callback=_level)] = 0.95,
+    level: Annotated[
+        float | None, typer.Option(help="Level of the table, if not the campaign's own, such as 0.9.", callback=_level)
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Estimate from all rows so far: the target, every parameter, and whether the sources agree.
 
     Example: sourcewise estimate --level 0.9
     """
+    from sourcewise.records import plain
+
     with open_campaign(store, name) as campaign:
-        found, cash = campaign.estimate(), campaign.status().money
+        found, record = campaign.estimate(), campaign.record()
+    look = record.current
     if json:
-        print_json(found.to_dict() | {"spent": cash.spent})
+        print_json(found.to_dict() | {"spent": record.money.spent, "look": plain(look)})
         return
-    show(*_estimate_parts(found, cash.spent, level))
+    show(*_estimate_parts(found, look, record.money.spent, level or record.level))
 
 
-def _estimate_parts(found: Fit, spent: float, level: float) -> list[object]:
+def _estimate_parts(found: Fit, look: Look | None, spent: float, level: float) -> list[object]:
     named = dict(found.parameters) | {found.target.name: found.target}
     rows = [
         (name, number(e.value), number(e.stderr), interval(e.interval(level)), probability(e.pvalue))
@@ -133,13 +148,14 @@ def _estimate_parts(found: Fit, spent: float, level: float) -> list[object]:
     )
     target = found.target
     value = f" = {number(target.value)} (s.e. {number(target.stderr)})" if target.identified else " is not identified"
+    intervals = "" if look is None or look.stderr is None else f"{interval_lines(look)}\n"
     head = (
-        f"Target {target.name}{value}\n"
+        f"Target {target.name}{value}\n{intervals}"
         f"{counted(sum(found.rows.values()))} for {money(spent)}; {found.status}\n"
         f"Do the sources agree? {agree}"
     )
     header = ("", "Estimate", "s.e.", f"{100 * level:g} % interval", "p of 0")
-    parts: list[object] = [head, table("Parameters", header, rows)]
+    parts: list[object] = [head, table("Parameters, with intervals for one look", header, rows)]
     if found.overid.by_source:
         agreement = [
             (name, f"{found.rows[name]:,}", number(t.statistic), t.df, probability(t.pvalue))
@@ -216,4 +232,8 @@ def words(value: object) -> str:
         return "none"
     if isinstance(value, dict):
         return ", ".join(f"{key} {words(item)}" for key, item in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and value == round(value) and abs(value) < LONGEST:
+        return f"{value:,.0f}"
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

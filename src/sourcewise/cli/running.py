@@ -11,10 +11,11 @@ import typer
 
 from sourcewise.cli.common import DEFAULT_STORE, JsonOption, StoreOption, StudyArgument, read_study
 from sourcewise.cli.output import note, print_json, show
-from sourcewise.cli.reading import look_lines, standing
+from sourcewise.cli.reading import look_lines, standing, words
 
 if TYPE_CHECKING:
     from sourcewise.records import CampaignRecord
+    from sourcewise.studyfile.file import StudyFile
 
 
 def run(
@@ -23,36 +24,56 @@ def run(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it, if not what the file says.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report here: .html, .md, .json.")
-    ] = None,
+    report: Annotated[Path, typer.Option(metavar="FILE", help="Where the report goes: .html, .md or .json.")] = Path(
+        "report.html"
+    ),
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write none.")] = False,
     rounds: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Stop after so many rounds; run again to go on.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a campaign whose sources have data attached, to its end. Interrupted, the same command goes on.
+    """Run a campaign whose sources have data attached, to its end, and write its report. Interrupted, run it again.
 
-    Example: sourcewise run study.toml --report report.html
+    Example: sourcewise run study.toml --report campaign.html
     """
     from sourcewise.cli.live import watching
     from sourcewise.driver.run import run as drive
     from sourcewise.reporting.campaign import write_campaign
     from sourcewise.reporting.write import check_place
 
-    if report is not None:
+    if not no_report:
         check_place(report)
     file = read_study(path)
     with resumable(), file.origin.placing_errors(), watching(quiet=json) as watch:
         record = drive(file, store, name=name, rounds=rounds, watch=watch)
-    if report is not None:
+    for sentence in kept_terms(file, record):
+        note(sentence)
+    if not no_report:
         write_campaign(record, report)
     if json:
         from sourcewise.records import plain
 
         print_json(plain(record))
         return
-    show(*ending(record, report))
+    show(*ending(record, None if no_report else report))
+
+
+def kept_terms(file: StudyFile, record: CampaignRecord) -> list[str]:
+    """What the file says now and the campaign, created or amended otherwise, does not follow."""
+    from sourcewise.policies import policy_to_plain
+
+    there = {source.name: source.price for source in record.sources}
+    terms = {
+        "budget": (file.budget, record.money.budget),
+        "precision": (file.precision, record.target_width),
+        "policy": (policy_to_plain(file.policy), dict(record.policy)),
+    } | {f"price of {name}": (source.cost, there[name]) for name, source in file.study.sources.items()}
+    return [
+        f"The campaign keeps its {term}, {words(kept)}; the file says {words(said)}. `sourcewise amend` changes it."
+        for term, (said, kept) in terms.items()
+        if said != kept
+    ]
 
 
 @contextmanager

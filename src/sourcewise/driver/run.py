@@ -50,6 +50,7 @@ def run(
             stack.callback(connector.close)
         _check(file, connectors)
         campaign = stack.enter_context(open_or_create(file, store, name=name, author=author))
+        _check_newcomers(campaign.status(), connectors)
         _Run(campaign, connectors, watch or (lambda status: None)).to_the_end(rounds)
         return campaign.record()
 
@@ -65,6 +66,17 @@ def _check(file: StudyFile, connectors: Mapping[str, Connector]) -> None:
     for name, connector in connectors.items():
         with at("sources", name, "data"):
             check_columns(file.study, name, connector.columns())
+
+
+def _check_newcomers(status: Status, connectors: Mapping[str, Connector]) -> None:
+    """A source that joined by amendment is not in the file, and cannot answer."""
+    for source in status.sources:
+        if source.name not in connectors and not source.retired:
+            raise CampaignError(
+                f"source {source.name!r} joined campaign {status.name!r} later and has no data: add it to the study "
+                f"file with its data, or retire it with `sourcewise amend --retire`, or collect by hand with "
+                f"`sourcewise ask` and `tell`"
+            )
 
 
 @dataclass(slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from sourcewise.errors import SourcewiseError
 from sourcewise.records import CampaignRecord, Look, SourceStatus, plain
 from sourcewise.reporting import cells
 from sourcewise.reporting.document import Block, Bullets, Cell, Code, Document, Heading, Lead, Paragraph, Table
 from sourcewise.reporting.progress import progress
 from sourcewise.reporting.words import interval, money, policy_in_words, rows_in_words, sentence, value_in_words, when
 from sourcewise.reporting.write import write, write_text
+from sourcewise.spec.plain import study_from_plain
 
 MOST = 200
 """Deliveries that a page lists; JSON holds all of them."""
@@ -107,7 +109,8 @@ def _question(record: CampaignRecord) -> list[Block]:
     ]
     moments = record.study.get("moments", ())
     if moments:
-        blocks.append(Table("Zero on average at the true parameters", _moments(moments), ["Moment", "Sources"]))
+        rows = _moments(moments, record)
+        blocks.append(Table("Zero on average at the true parameters", rows, ["Moment", "Computed from"]))
     if "graph" in record.study:
         blocks += [Paragraph("The moments follow from this graph:"), Code(str(record.study["graph"]))]
     return blocks
@@ -118,15 +121,15 @@ def _source(source: SourceStatus) -> list[Cell]:
     return [source.name, ", ".join(source.observes), money(source.price), has, "retired" if source.retired else "open"]
 
 
-def _moments(moments: object) -> list[list[Cell]]:
-    rows: list[list[Cell]] = []
-    for moment in moments if isinstance(moments, list | tuple) else ():
-        given = moment if isinstance(moment, dict) else {"expr": moment}
-        chosen = given.get("sources")
-        rows.append(
-            [str(given.get("expr", "")), "all that observe it" if chosen is None else ", ".join(map(str, chosen))]
-        )
-    return rows
+def _moments(moments: object, record: CampaignRecord) -> list[list[Cell]]:
+    given = moments if isinstance(moments, list | tuple) else ()
+    texts = [moment if isinstance(moment, dict) else {"expr": moment} for moment in given]
+    try:
+        study = study_from_plain(dict(record.study))
+        used = [[name for name in study.sources if j in study.moments_of(name)] for j in range(len(texts))]
+    except SourcewiseError:  # a record need not hold a whole study to be reported
+        used = [list(map(str, text.get("sources") or ("all that observe it",))) for text in texts]
+    return [[str(text.get("expr", "")), ", ".join(names)] for text, names in zip(texts, used, strict=True)]
 
 
 def _ledger(record: CampaignRecord) -> list[Block]:

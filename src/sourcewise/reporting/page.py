@@ -109,7 +109,7 @@ def _table(table: Table) -> str:
 
 def _detail(detail: str, columns: int) -> str:
     """A sentence on the row above, as wide as the table."""
-    return f'<tr class="detail"><td colspan="{columns}">{_text(detail)}</td></tr>' if detail else ""
+    return f'<tr class="detail"><td colspan="{columns}"><div>{_text(detail)}</div></td></tr>' if detail else ""
 
 
 def _cells(row: Sequence[object], numeric: Sequence[bool]) -> str:

@@ -70,7 +70,8 @@ def _table(table: Table) -> str:
     """A sentence on a row becomes its last cell."""
     rows = [[*row, *([detail] if table.details else [])] for row, detail in zip_longest(table.rows, table.details)]
     width = max([len(table.header) + bool(table.details), *map(len, rows)])
-    header = [*table.header, *[""] * (width - len(table.header))]
+    header = [*table.header, *["Reason"] * bool(table.header and table.details)]
+    header += [""] * (width - len(header))
     numeric = [bool(rows) and all(is_number(row[k]) or row[k] is None for row in rows) for k in range(width)]
     lines = [
         "| " + " | ".join(map(_text, header)) + " |",

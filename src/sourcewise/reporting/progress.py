@@ -10,8 +10,9 @@ from sourcewise.reporting.cells import shown
 from sourcewise.reporting.document import Block, Figure, Heading, Paragraph
 from sourcewise.reporting.words import interval
 
-ANYTIME, FIXED = "as collected, anytime interval", "as collected, fixed interval"
-EQUAL = "equal rows for the same money, fixed"
+FIXED = "as collected, fixed interval"
+EQUAL = "equal rows for the same money, fixed interval"
+ANYTIME = "as collected, anytime interval"
 
 
 def progress(record: CampaignRecord) -> list[Block]:
@@ -30,7 +31,7 @@ def progress(record: CampaignRecord) -> list[Block]:
         Figure(
             width_by_money(_widths(record.looks), target=record.target_width),
             f"Width of the interval against money spent. In the end, after {shown(last.spent)}: {_ends(last)}.",
-            _gain(last),
+            f"Compare the two fixed intervals; the anytime one is wider because it holds at every look. {_gain(last)}",
         ),
         Figure(
             estimates_by_round(_estimates(record.looks), name=record.target),
@@ -52,7 +53,7 @@ def _mixes(looks: tuple[Look, ...]) -> list[dict[str, Any]]:
 def _widths(looks: tuple[Look, ...]) -> list[dict[str, Any]]:
     rows = []
     for look in looks:
-        series = {ANYTIME: look.width, FIXED: _width(look), EQUAL: _scaled(look, look.stderr_equal)}
+        series = {FIXED: _width(look), EQUAL: _scaled(look, look.stderr_equal), ANYTIME: look.width}
         rows += [{"series": name, "spent": look.spent, "width": width} for name, width in series.items()]
     return rows
 
@@ -69,7 +70,7 @@ def _scaled(look: Look, stderr: float | None) -> float | None:
 
 
 def _ends(look: Look) -> str:
-    found = {ANYTIME: look.width, FIXED: _width(look), EQUAL: _scaled(look, look.stderr_equal)}
+    found = {FIXED: _width(look), EQUAL: _scaled(look, look.stderr_equal), ANYTIME: look.width}
     return ", ".join(f"{name} {shown(width)}" for name, width in found.items())
 
 
