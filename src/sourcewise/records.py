@@ -203,6 +203,8 @@ class Status:
     sources: tuple[SourceStatus, ...]
     target: str
     target_width: float | None
+    level: float
+    """Of the intervals."""
     look: Look | None
     """The last recorded estimate: that of the last `ask`."""
     events: int

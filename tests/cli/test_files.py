@@ -137,6 +137,15 @@ def test_a_run_prints_a_line_a_round_when_piped(run: Run) -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_a_run_names_the_level_of_its_file(run: Run) -> None:
+    run("new", "proxy-labels")
+    path = Path("study.toml")
+    path.write_text("level = 0.9\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    said = run("run", path, "--rounds", "2", "--no-report").out
+    assert "90 % at any time" in said
+    assert "95 %" not in said
+
+
 def test_the_example_can_be_run_again(run: Run) -> None:
     first = run("example", "here", "--json").json
     again = run("example", "here", "--json").json

@@ -114,7 +114,7 @@ tables = st.dictionaries(names, values, max_size=4)
 
 @st.composite
 def files(draw: st.DrawFn) -> sw.StudyFile:
-    study = draw(studies())
+    study = draw(studies().filter(lambda made: all(source.cost < 2**63 for source in made.sources.values())))
     return sw.StudyFile(
         study,
         draw(policies),
@@ -123,6 +123,7 @@ def files(draw: st.DrawFn) -> sw.StudyFile:
         draw(st.just("") | names),
         {name: {**draw(tables), "kind": "any"} for name in draw(st.sets(st.sampled_from(sorted(study.sources))))},
         draw(st.none() | tables),
+        level=draw(st.just(0.95) | st.floats(0.5, 0.999)),
     )
 
 

@@ -88,6 +88,7 @@ def status_of(name: str, seen: Seen) -> Status:
         sources=sources_of(seen),
         target=seen.terms.study.target,
         target_width=seen.terms.target_width,
+        level=seen.terms.level,
         look=progress.look,
         events=seen.seq,
         updated=progress.updated,

@@ -157,9 +157,10 @@ def tell(
     dropped = f" ({batch.dropped:,} with missing values left out)" if batch.dropped else ""
     waiting = {s.name: s.ordered - s.received for s in status.sources if s.ordered > s.received}
     listed = ", ".join(f"{n:,} of {name}" for name, n in waiting.items())
+    where = standing(status.state, status.reason)
     show(
         f"Counted {counted(batch.rows)} of {source}{dropped}, for {money(batch.cost)}; {batch.so_far:,} so far.\n"
-        + (f"The order still waits for {listed}." if listed else standing(status.state, status.reason))
+        + (f"The order still waits for {listed}." if listed else f"No order is open. {where}")
     )
 
 

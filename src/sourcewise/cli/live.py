@@ -102,7 +102,7 @@ def _fits(status: Status) -> bool:
 
 def header(status: Status) -> tuple[str, ...]:
     """The sources have a column each where there is room for them."""
-    level = "At any time" if status.look is None else f"{100 * status.look.level:g} % at any time"
+    level = f"{100 * status.level:g} % at any time"
     sources = tuple(source.name for source in status.sources) if _fits(status) else ("Mix of rows",)
     return (*HEADER, level, *sources)
 

@@ -67,6 +67,7 @@ def kept_terms(file: StudyFile, record: CampaignRecord) -> list[str]:
     terms = {
         "budget": (file.budget, record.money.budget),
         "precision": (file.precision, record.target_width),
+        "level": (file.level, record.level),
         "policy": (policy_to_plain(file.policy), dict(record.policy)),
     } | {f"price of {name}": (source.cost, there[name]) for name, source in file.study.sources.items()}
     return [

@@ -121,6 +121,7 @@ def _findings(file: StudyFile) -> dict[str, Any]:
         "identification": {**identification.to_dict(), "text": str(identification)},
         "budget": file.budget,
         "precision": file.precision,
+        "level": file.level,
         "first_order": _first_order(file) if identification.identified else None,
     }
 

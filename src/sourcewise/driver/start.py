@@ -40,6 +40,7 @@ def create_campaign(
         policy=file.policy,
         name=name_of(file, name),
         target_width=file.precision,
+        level=file.level,
         keep_rows=keep_rows,
         author=author,
     )

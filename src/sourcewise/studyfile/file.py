@@ -27,6 +27,7 @@ KEYS = (
     "weights",
     "budget",
     "precision",
+    "level",
     "policy",
     "parameters",
     "sources",
@@ -63,7 +64,8 @@ class Origin:
 class StudyFile:
     """A study, how much to spend on it and how, and where the rows of each source come from.
 
-    budget: all the money there is. precision: stop when the 95 % anytime-valid interval of the target is no wider.
+    budget: all the money there is. precision: stop when the anytime-valid interval of the target, of this
+        `level`, is no wider.
     data: by source, a table of plain values that says where its rows are: such a source answers orders by itself.
     world: the simulated world that sources with `data = {kind = "world"}` draw their rows from.
     """
@@ -76,12 +78,18 @@ class StudyFile:
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     world: Mapping[str, Any] | None = None
     origin: Origin = field(default_factory=Origin, compare=False, repr=False)
+    level: float = 0.95
 
     def __post_init__(self) -> None:
         for key in ("budget", "precision"):
             if getattr(self, key) is not None:
                 with at(key):
                     object.__setattr__(self, key, _positive(key, getattr(self, key)))
+        with at("level"):
+            _check_level(self.level)
+        for source, declared in self.study.sources.items():
+            with at("sources", source, "cost"):
+                _positive("cost", declared.cost)
         with at("name"):
             _check_name(self.name)
         for source in self.data:
@@ -123,7 +131,7 @@ class StudyFile:
         study = study_from_plain({key: table[key] for key in STUDY_KEYS if key in table} | {"sources": sources})
         with at("policy"):
             policy = _policy(table["policy"]) if "policy" in table else ETG()
-        rest = {key: table[key] for key in ("budget", "precision", "name", "world") if key in table}
+        rest = {key: table[key] for key in ("budget", "precision", "level", "name", "world") if key in table}
         return cls(study, policy, data=data, origin=origin or Origin(), **rest)
 
     def to_plain(self) -> dict[str, Any]:
@@ -134,6 +142,7 @@ class StudyFile:
         sources, parameters = study.pop("sources"), study.pop("parameters", None)
         tables = {"policy": policy_to_plain(self.policy), "parameters": parameters, "sources": sources}
         optional = {"name": self.name or None, **study, "budget": self.budget, "precision": self.precision}
+        optional["level"] = None if self.level == 0.95 else self.level
         every = {**optional, **tables, "world": None if self.world is None else dict(self.world)}
         return {key: value for key, value in every.items() if value is not None}
 
@@ -167,6 +176,11 @@ def _positive(key: str, value: object) -> float:
     if not good or not 0 < value < math.inf or value >= 2**63:  # type: ignore[operator]  # it is a number
         raise StudyFileError(f"the {key} must be a number above 0 and below 2⁶³, not {value!r}")
     return float(value)  # type: ignore[arg-type]
+
+
+def _check_level(level: object) -> None:
+    if not isinstance(level, float) or not 0.5 <= level < 1:
+        raise StudyFileError(f"the level of the intervals must be 0.5 or more and below 1, such as 0.9, not {level!r}")
 
 
 def _check_name(name: object) -> None:

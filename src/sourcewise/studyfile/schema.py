@@ -44,8 +44,12 @@ def schema() -> Schema:
                 "weights": {"description": "How estimates weigh the moments.", "enum": list(WEIGHTS)},
                 "budget": {"description": "All the money there is, in the unit of the costs.", **POSITIVE},
                 "precision": {
-                    "description": "Stop when the 95 % anytime-valid interval of the target is no wider than this.",
+                    "description": "Stop when the anytime-valid interval of the target is no wider than this.",
                     **POSITIVE,
+                },
+                "level": {
+                    "description": "Of the intervals of a campaign, the one that precision is about among them.",
+                    **{"type": "number", "minimum": 0.5, "exclusiveMaximum": 1, "default": 0.95},
                 },
                 "policy": _policy(),
                 "parameters": _parameters(),
