@@ -20,15 +20,42 @@ target that is not identified) is no error: it is a field of the result, with ad
 
 from __future__ import annotations
 
+import re
 from collections import abc
 from contextlib import contextmanager
 
+_SECRETS = (
+    re.compile(r"""(?<=:/)(/?[^\s:/@'"]*):[^'"\n]*@"""),  # postgresql://ann:secret@…
+    re.compile(r"""\b([\w.+-]+):[^\s:/@'"]+@"""),  # the same without its beginning
+    re.compile(
+        r"""((?:pass(?:word|wd|phrase)?|pwd|token|secret|credential|signature|(?:access|api|account)[_-]?key)=)"""
+        r"""[^\s&;,'"]+""",
+        re.IGNORECASE,
+    ),
+)
+
+
+def without_secrets(text: str) -> str:
+    """A text in which no address shows its password or token. It may hide more than that, never less."""
+    for pattern, shown in zip(_SECRETS, (r"\1:…@", r"\1:…@", r"\1…"), strict=True):
+        text = pattern.sub(shown, text)
+    return text
+
+
+def safe_cause(error: BaseException) -> BaseException | None:
+    """What an error may be raised from: nothing where the other one shows a secret, as a traceback shows both."""
+    said = str(error)
+    return error if without_secrets(said) == said else None
+
 
 class SourcewiseError(Exception):
-    """Root of every error that Sourcewise raises on purpose."""
+    """Root of every error that Sourcewise raises on purpose. No message shows a password, whoever wrote it."""
 
     place: tuple[str | int, ...] = ()
     """Where in a declaration the mistake stands: keys and positions, from the outside in."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(without_secrets(str(message)))
 
 
 @contextmanager

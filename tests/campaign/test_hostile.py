@@ -20,7 +20,7 @@ import pytest
 
 import sourcewise as sw
 from campaign.worlds import deal, study
-from sourcewise.statistics import files, wire
+from sourcewise.statistics import csv_files, wire
 
 CODE = "'; DROP TABLE sourcewise_event; --"
 UNPRINTABLE = ("", " ", "\ud800", "a\0b", "a\nb", "\u202e", "x" * 201, 5, b"a")
@@ -144,7 +144,7 @@ BOMBS: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_files_made_to_fill_memory_are_refused(
     campaign: sw.Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(files, "INFLATION_FREE", 1 << 20)
+    monkeypatch.setattr(csv_files, "INFLATION_FREE", 1 << 20)
     make, said = BOMBS[name]
     make(tmp_path / name)
     campaign.tell("registry", deal(study(), "registry", 5, 1))  # imports what is imported late

@@ -10,13 +10,15 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
 import sourcewise as sw
 from connectors.tables import duckdb_file, postgres_table
-from sourcewise.testing.connectors import ConnectorSuite
+from sourcewise.errors import ConnectorError
+from sourcewise.testing.connectors import LINEAR, ConnectorSuite, people
 
 
 class Placed(ConnectorSuite):
@@ -95,6 +97,23 @@ class TestPyArrow(ConnectorSuite):
         return sw.connect(table, **sampling)
 
 
+class TestPyArrowDataset(Placed):
+    """Of files in folders of their own, as another engine partitions them."""
+
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        folder = self.place(str(table.num_rows))
+        if not folder.exists():
+            for k, start in enumerate(range(0, table.num_rows, 300)):
+                (folder / f"part={k}").mkdir(parents=True)
+                pq.write_table(table.slice(start, 300), folder / f"part={k}" / "rows.parquet", row_group_size=64)
+        return sw.connect(ds.dataset(folder, partitioning="hive"), **sampling)
+
+
+class TestPyArrowDatasetInMemory(ConnectorSuite):
+    def connector(self, table: Any, **sampling: Any) -> sw.Connector:
+        return sw.connect(ds.dataset(table), **sampling)
+
+
 class TestLazyPolars(ConnectorSuite):
     def connector(self, table: Any, **sampling: Any) -> sw.Connector:
         frame = pl.from_arrow(table)
@@ -117,6 +136,16 @@ class TestLazyPolarsByKey(ConnectorSuite):
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
         return sw.connect(frame.lazy(), key="id", **sampling)
+
+    def test_a_key_that_rows_share_is_refused(self) -> None:
+        """They could be sorted otherwise the next time, and then some would be used twice."""
+        frame = pl.from_arrow(people())
+        assert isinstance(frame, pl.DataFrame)
+        for key, gaps in (("house", pl.col("id") // 2), ("late", pl.when(pl.col("id") > 20).then("id"))):
+            lazy = frame.with_columns(gaps.alias(key)).lazy()
+            with pytest.raises(ConnectorError, match=rf"key \({key}\) does not tell all rows apart"):
+                sw.connect(lazy, key=key).deliver(LINEAR, "people", 0, 10)
+            assert sw.connect(lazy, key=[key, "id"]).deliver(LINEAR, "people", 0, 10).stop == 10
 
 
 class TestDuckDBTable(Placed):

@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sourcewise.errors import DataError
-from sourcewise.statistics.files import CSV_BLOCK_BYTES
+from sourcewise.statistics.csv_files import CSV_BLOCK_BYTES
 from sourcewise.statistics.frames import BLOCK_ROWS, Missing, RowReader
 
 ROWS = 2 * BLOCK_ROWS + 77
@@ -329,7 +329,8 @@ def test_a_csv_column_may_change_its_looks_after_the_first_block(tmp_path: Path)
             b'y,x\n1,"2,5"\n',
             ["for example '2,5'", "row 2 of the file", "Missing cells are empty"],
         ),
-        ("rows.csv", b"\xff\xfe,y\n1,2\n", ["no column 'x'"]),
+        ("rows.csv", b"\xfe\xfe,y\n1,2\n", ["no column 'x'"]),
+        ("rows.csv", b"\xff\xfey\0", ["in UTF-16; save it as UTF-8"]),
         ("rows.csv", b'y,x\n1,"' + b"9" * 3 * CSV_BLOCK_BYTES, ["longer than 1 MB", "quotation mark"]),
         ("rows.csv.gz", gzip.compress(b"y,x\n1," + b"9" * 3 * CSV_BLOCK_BYTES, mtime=0), ["longer than 1 MB"]),
         ("rows.csv.gz", b"x\n1\n", ["cannot be read"]),

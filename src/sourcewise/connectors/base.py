@@ -96,6 +96,12 @@ class Connector(Protocol):
     def close(self) -> None:
         """Let go of whatever is held open."""
 
+    def __enter__(self) -> Self:
+        """Itself; `close` is called in the end."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+
 
 class Table(Summable):
     """The base of all connectors: from four methods to the whole protocol."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sourcewise.connectors.lazy import FLIP, ORDER, Keyed, LazyTable, Placed, narwhals_of
+from sourcewise.connectors.lazy import FLIP, ORDER, Keyed, LazyTable, Placed, narwhals_of, not_apart
 from sourcewise.connectors.order import GOLDEN, Sampling, mixed, seed_start
 from sourcewise.statistics.frames import collecting
-from sourcewise.statistics.lazy import Lazy
+from sourcewise.statistics.lazy import Lazy, answer
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -25,6 +25,17 @@ class PolarsTable(Placed):
             self._lazy = Lazy(
                 self._lazy.frame.sort([self._lazy.place(name) for name in sampling.key]), self._lazy.names
             )
+
+    def fingerprint(self) -> str:
+        found = super().fingerprint()
+        if self.sampling.key:  # rows that share a key may be sorted otherwise the next time
+            import narwhals as nw
+
+            key = self._lazy.frame.select([self._lazy.place(name) for name in self.sampling.key])
+            different = int(answer(key.unique().select(size=nw.len()))["size"])
+            if different < self.size():
+                raise not_apart(self.sampling.key, "have no order that stays")
+        return found
 
     def _places(self) -> nw.LazyFrame[Any]:
         import narwhals as nw

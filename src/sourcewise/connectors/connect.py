@@ -9,12 +9,14 @@ from typing import Any
 
 from sourcewise.connectors.base import Connector, Table
 from sourcewise.connectors.clusters import lazy_table
+from sourcewise.connectors.datasets import Dataset
 from sourcewise.connectors.duck import DuckFile, DuckRelation, is_relation
 from sourcewise.connectors.engines import ENGINE_KEYS, ENGINE_SCHEMES, engine_table
 from sourcewise.connectors.order import SAMPLING_KEYS, Sampling, read_sampling
 from sourcewise.connectors.positional import Files, Frame, is_frame
 from sourcewise.connectors.postgres import Postgres
 from sourcewise.errors import ConnectorError
+from sourcewise.statistics.datasets import is_dataset
 
 Spec = Mapping[str, object]
 
@@ -27,8 +29,8 @@ def connect(spec: object, *, base: str | os.PathLike[str] | None = None, **sampl
 
     `spec` is the data table of a source in a study file, such as {"path": "rows.parquet", "seed": 1} or {"kind":
     "postgres", "url": "env:SURVEY_DB", "table": "people"}; or the path of a file or folder; or a dict of arrays, a
-    pandas, Polars, PyArrow, Dask or PySpark frame, or a DuckDB relation. Paths are relative to `base`. How rows are
-    drawn (order, seed, key, missing, version) is said in the spec, or here for anything else.
+    pandas, Polars, PyArrow, Dask or PySpark frame, a PyArrow dataset, or a DuckDB relation. Paths are relative to
+    `base`. How rows are drawn (order, seed, key, missing, version) is said in the spec, or here for anything else.
     """
     if isinstance(spec, Table):
         return spec
@@ -54,6 +56,8 @@ def is_spec(spec: object) -> bool:
 def _from_object(data: object, sampling: Sampling) -> Connector:
     if is_relation(data):
         return DuckRelation(data, sampling)
+    if is_dataset(data):
+        return Dataset(data, sampling)
     if is_frame(data):
         return Frame(data, sampling)
     found = lazy_table(data, sampling)
@@ -82,13 +86,17 @@ def _kind(spec: Spec) -> str:
     if url is None:
         return "duckdb" if "query" in spec or "table" in spec else "file"
     scheme = str(url).partition(":")[0]
-    if scheme not in SCHEMES:
-        raise ConnectorError(f"url begins with {', '.join(SCHEMES)}, not {scheme[:20]!r}; or say the kind of table")
+    if scheme not in SCHEMES:  # what stands there may be a password, so it is not shown
+        raise ConnectorError(f"url begins with {', '.join(f'{each}:' for each in SCHEMES)}; or say the kind of table")
     return SCHEMES[scheme]
 
 
 def _files(spec: Spec, base: Path | None, sampling: Sampling) -> Connector:
     kind: Any = spec.get("kind")
+    if "://" in str(spec.get("path")):
+        raise ConnectorError(
+            'files are read from this machine; say kind = "polars", "dask" or "spark" to read from an address'
+        )
     return Files(located(spec, "path", base), sampling, kind if kind in FILE_KINDS else None)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from sourcewise.connectors.database import ROWID, Database, Session
 from sourcewise.connectors.dialect import DUCKDB, quoted, subquery, table_name
 from sourcewise.connectors.order import Sampling
-from sourcewise.errors import ConnectorError
+from sourcewise.errors import ConnectorError, safe_cause, without_secrets
 from sourcewise.statistics.cells import Chunk, from_arrow
 
 BATCH_ROWS = 1 << 16
@@ -94,7 +94,7 @@ class DuckFile(DuckTable):
             connection.execute(f"SET {setting} = {_setting(value)}")
 
     def __repr__(self) -> str:
-        return f"DuckDB({str(self._path or self._folder)!r}, {self.relation.strip()})"
+        return without_secrets(f"DuckDB({str(self._path or self._folder)!r}, {' '.join(self.relation.split())})")
 
 
 class DuckRelation(DuckTable):
@@ -176,4 +176,4 @@ def _translated() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         said = str(error).split("\n\nLINE")[0].strip()
-        raise ConnectorError(f"DuckDB says: {said}") from error
+        raise ConnectorError(f"DuckDB says: {said}") from safe_cause(error)

@@ -185,10 +185,7 @@ class Keyed(LazyTable):
         bounds = self._number(start), self._number(stop - 1)
         found = answer(self._within(bounds).select(rows=nw.len(), keys=nw.col(ORDER).n_unique()))
         if (found["rows"], found["keys"]) != (stop - start, stop - start):
-            raise ConnectorError(
-                f"the key ({', '.join(self.sampling.key)}) does not tell all rows apart, so rows that share it would "
-                f"always be drawn together: name further columns in key, until no two rows are alike in them"
-            )
+            raise not_apart(self.sampling.key, "would always be drawn together")
         return bounds
 
     def _number(self, rank: int) -> int:
@@ -213,6 +210,13 @@ class Keyed(LazyTable):
 
         near = frame.select(ORDER).top_k(count, by=ORDER, reverse=True)
         return int(answer(near.select(found=nw.col(ORDER).max()))["found"])
+
+
+def not_apart(key: Sequence[str], harm: str) -> ConnectorError:
+    return ConnectorError(
+        f"the key ({', '.join(key)}) does not tell all rows apart, so rows that share it {harm}: name further columns "
+        f"in key, until no two rows are alike in them"
+    )
 
 
 def narwhals_of(native: object) -> nw.LazyFrame[Any]:

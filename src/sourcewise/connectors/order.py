@@ -6,7 +6,7 @@ interruption, in any process, and rows once used never come again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,7 +20,9 @@ from sourcewise.statistics.frames import Missing
 Arrangement = Literal["random", "arrival"]
 
 GOLDEN = 0x9E3779B97F4A7C15
-SLICE = 1 << 18
+SLICE, GLANCE = 1 << 16, 1 << 14
+"""Rows whose hashes are made at once: they stay in the processor's cache, and a glance is mostly enough to find one."""
+
 SLACK = 9.0
 """Standard deviations by which the k-th smallest of N hashes may lie off k/N; more is looked for in a second pass."""
 
@@ -65,47 +67,87 @@ def read_sampling(spec: Mapping[str, object]) -> Sampling:
     return Sampling(**{key: spec[key] for key in SAMPLING_KEYS if key in spec})  # type: ignore[arg-type]
 
 
-def positions(sampling: Sampling, size: int, start: int, rows: int) -> Positions:
-    """Row numbers, increasing, of the ranks start, …, start + rows − 1 in the order of use; fewer at the end."""
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Rows that are told from the others by their number alone, so nothing grows with how many they are.
+
+    Of random order those whose hash lies from `low` to `high`, of arrival order those whose number does.
+    """
+
+    seed: int | None
+    low: int
+    high: int
+
+    @property
+    def last(self) -> int | None:
+        """The number of the last row, if it is known."""
+        return self.high if self.seed is None else None
+
+    def within(self, first: int, stop: int) -> Positions:
+        """The numbers among first, …, stop − 1, increasing."""
+        if self.seed is None:
+            return np.arange(max(first, self.low), min(stop, self.high + 1), dtype=np.int64)
+        found = []
+        for begin in range(first, stop, SLICE):
+            number = np.arange(begin, min(begin + SLICE, stop), dtype=np.int64)
+            value = row_hash(self.seed, number)
+            found.append(number[(value >= np.uint64(self.low)) & (value <= np.uint64(self.high))])
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    def any_within(self, first: int, stop: int) -> bool:
+        if self.seed is None:
+            return max(first, self.low) <= min(stop - 1, self.high)
+        return any(self.within(begin, min(begin + GLANCE, stop)).size for begin in range(first, stop, GLANCE))
+
+
+def chosen(sampling: Sampling, size: int, start: int, rows: int) -> Chosen:
+    """The ranks start, …, start + rows − 1 in the order of use; fewer at the end."""
     stop = min(start + rows, size)
     if stop <= start:
-        return np.empty(0, dtype=np.int64)
-    if sampling.order == "arrival" or (start, stop) == (0, size):
-        return np.arange(start, stop, dtype=np.int64)
-    return np.sort(_ranked(sampling.seed, size, start, stop)[0])
+        return Chosen(None, 0, -1)
+    if sampling.order == "arrival":
+        return Chosen(None, start, stop - 1)
+    return Chosen(sampling.seed, *hash_bounds(sampling.seed, size, start, stop))
+
+
+def positions(sampling: Sampling, size: int, start: int, rows: int) -> Positions:
+    """Row numbers, increasing, of the ranks start, …, start + rows − 1 in the order of use; fewer at the end."""
+    return chosen(sampling, size, start, rows).within(0, size)
 
 
 def hash_bounds(seed: int, size: int, start: int, stop: int) -> tuple[int, int]:
     """The hashes of the rows at ranks start < stop ≤ size are those from the first number to the last."""
-    hashes = _ranked(seed, size, start, stop)[1]
-    return int(hashes[0]), int(hashes[-1])
+    inner = ([start] if start > 0 else []) + ([stop - 1] if stop < size else [])
+    found = _hashes_at(seed, size, inner) if inner else []
+    return found[0] if start > 0 else 0, found[-1] if stop < size else 2**64 - 1
 
 
-def _ranked(seed: int, size: int, start: int, stop: int) -> tuple[Positions, NDArray[np.uint64]]:
-    """Row numbers of the ranks start, …, stop − 1 and their hashes, in the order of use."""
+def _hashes_at(seed: int, size: int, ranks: Sequence[int]) -> list[int]:
+    """The hashes of these ranks: each is looked for near the place where it must be, in one pass over all rows."""
     margin = SLACK * np.sqrt(size) + SLACK**2
-    for low, high in (((start - margin) / size, (stop + margin) / size), (0.0, 1.0)):
-        below, numbers, hashes = _between(seed, size, low, high)
-        if below <= start and below + len(numbers) >= stop:
+    near = [((rank - margin) / size, (rank + margin) / size) for rank in ranks]
+    for windows in (near, [(0.0, 1.0)] * len(ranks)):
+        found = _between(seed, size, windows)
+        if all(below <= rank < below + len(hashes) for rank, (below, hashes) in zip(ranks, found, strict=True)):
             break
-    wanted = np.argsort(hashes, kind="stable")[start - below : stop - below]
-    return numbers[wanted], hashes[wanted]
+    places = [rank - below for rank, (below, _) in zip(ranks, found, strict=True)]
+    return [int(np.partition(hashes, k)[k]) for k, (_, hashes) in zip(places, found, strict=True)]
 
 
-def _between(seed: int, size: int, low: float, high: float) -> tuple[int, Positions, NDArray[np.uint64]]:
-    """How many rows have a hash below `low` (of the whole range), and the rows with a hash up to `high`."""
+def _between(seed: int, size: int, windows: Sequence[tuple[float, float]]) -> list[tuple[int, NDArray[np.uint64]]]:
+    """For each window of the whole range: how many rows have a hash below it, and the hashes in it."""
     scale = 2.0**64
-    lower = np.uint64(max(0.0, low) * scale)
-    upper = np.uint64(2**64 - 1 if high >= 1.0 else int(high * scale))
-    below, numbers, hashes = 0, [], []
+    edges = [
+        (np.uint64(max(0.0, low) * scale), np.uint64(2**64 - 1 if high >= 1.0 else int(high * scale)))
+        for low, high in windows
+    ]
+    below, inside = [0] * len(edges), [[np.empty(0, dtype=np.uint64)] for _ in edges]
     for first in range(0, size, SLICE):
-        number = np.arange(first, min(first + SLICE, size), dtype=np.int64)
-        value = row_hash(seed, number)
-        below += int((value < lower).sum())
-        inside = (value >= lower) & (value <= upper)
-        numbers.append(number[inside])
-        hashes.append(value[inside])
-    return below, np.concatenate(numbers), np.concatenate(hashes)
+        value = row_hash(seed, np.arange(first, min(first + SLICE, size), dtype=np.int64))
+        for k, (lower, upper) in enumerate(edges):
+            below[k] += int((value < lower).sum())
+            inside[k].append(value[(value >= lower) & (value <= upper)])
+    return [(count, np.concatenate(hashes)) for count, hashes in zip(below, inside, strict=True)]
 
 
 def row_hash(seed: int, number: Positions) -> NDArray[np.uint64]:

@@ -10,15 +10,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sourcewise.connectors.base import Table
-from sourcewise.connectors.order import Sampling, positions
+from sourcewise.connectors.order import Chosen, Sampling, chosen, positions
 from sourcewise.errors import ConnectorError, DataError
 from sourcewise.statistics.cells import Chunk
 from sourcewise.statistics.files import (
     FileKind,
-    Positions,
     file_columns,
     file_rows,
     pick_from_files,
@@ -59,10 +56,9 @@ class Files(Table):
         if rows is None and start == 0:
             return _Picked(self._files(), self._kind, None)
         if self.sampling.order == "arrival" and rows is not None:  # the number of rows need not be known
-            return _Picked(self._files(), self._kind, np.arange(start, start + rows))
+            return _Picked(self._files(), self._kind, chosen(self.sampling, start + rows, start, rows))
         size = self.size()
-        wanted = positions(self.sampling, size, start, size if rows is None else rows)
-        return _Picked(self._files(), self._kind, wanted)
+        return _Picked(self._files(), self._kind, chosen(self.sampling, size, start, size if rows is None else rows))
 
     def _files(self) -> list[Path]:
         return table_files(self._path, self._kind)
@@ -75,7 +71,7 @@ class Files(Table):
 class _Picked(Stream):
     paths: Sequence[Path]
     kind: FileKind | None
-    wanted: Positions | None
+    wanted: Chosen | None
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Chunk]:
         if self.wanted is None:
@@ -99,14 +95,7 @@ class Frame(Table):
 
     def fingerprint(self) -> str:
         """Of the number of rows and the values of all numeric columns: a frame may have been changed in place."""
-        total = 0
-        for name in self._columns:
-            try:
-                for block in raw_blocks(self._data, [name]):
-                    total = zlib.crc32(block.tobytes(), total)
-            except DataError:  # not a column of numbers
-                total = zlib.crc32(name.encode(errors="surrogateescape"), total)
-        return f"frame:{self._size}:{total:08x}"
+        return f"frame:{self._size}:{content_mark(self._data, self._columns):08x}"
 
     def sample(self, columns: Sequence[str], start: int, rows: int | None) -> object:
         if rows is None and start == 0:
@@ -116,6 +105,18 @@ class Frame(Table):
 
     def __repr__(self) -> str:
         return f"Frame({type(self._data).__name__}, {self._size} rows)"
+
+
+def content_mark(data: object, columns: Sequence[str]) -> int:
+    """A checksum of all numeric columns."""
+    total = 0
+    for name in columns:
+        try:
+            for block in raw_blocks(data, [name]):
+                total = zlib.crc32(block.tobytes(), total)
+        except DataError:  # not a column of numbers
+            total = zlib.crc32(name.encode(errors="surrogateescape"), total)
+    return total
 
 
 def without_key(sampling: Sampling, what: str) -> Sampling:

@@ -19,7 +19,7 @@ from sourcewise.connectors.database import Database, Selected, Session, Snapshot
 from sourcewise.connectors.dialect import POSTGRES, subquery, table_name
 from sourcewise.connectors.order import Sampling
 from sourcewise.connectors.sums import NotInSqlError, SumsInSql
-from sourcewise.errors import ConnectorError, DataError
+from sourcewise.errors import ConnectorError, DataError, without_secrets
 from sourcewise.moments.compiled import CompiledSource
 from sourcewise.statistics.cells import Chunk
 from sourcewise.statistics.frames import Missing
@@ -100,7 +100,7 @@ class Postgres(Database):
 
     def __repr__(self) -> str:
         place = "@".join(str(self._options[part]) for part in ("dbname", "host") if self._options.get(part))
-        return f"Postgres({place or 'default'}, {' '.join(self.relation.split())})"
+        return without_secrets(f"Postgres({place or 'default'}, {' '.join(self.relation.split())})")
 
 
 class PostgresSession:

@@ -130,7 +130,8 @@ class _Run:
         """Tell the next rows of a source; True when it gave fewer, because it has no more."""
         start, mark = self.taken.get(name, (0, None))
         connector, centre = self.connectors[name], self.centres.get(name) or order.centre.get(name)
-        found = connector.deliver(self.campaign.study, name, start, rows, centre, mark)
+        with at("sources", name, "data"):
+            found = connector.deliver(self.campaign.study, name, start, rows, centre, mark)
         self.taken[name] = found.stop, found.fingerprint
         if found.statistics is not None:
             data: object = found.statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 Chunk: TypeAlias = Sequence[NDArray[Any]]
 """Some rows: one array a column."""
+
+Piece: TypeAlias = tuple[int, Chunk | None]
+"""A number of rows, and their columns if anybody needs them."""
+
+Needed: TypeAlias = Callable[[int, int], bool]
+"""Whether anybody needs a row from `start` up to `stop`."""
+
+
+def columns_of(batch: pa.RecordBatch, columns: Sequence[str]) -> Chunk:
+    return [from_arrow(batch.column(name), name) for name in columns]
 
 
 def from_series(series: nw.Series[Any], name: str) -> NDArray[Any]:

@@ -8,41 +8,46 @@ from __future__ import annotations
 
 import csv
 import glob
-import io
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.errors import DataError
-from sourcewise.statistics.cells import Chunk, check_names, from_arrow, not_numeric
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from sourcewise.statistics.cells import Chunk, Needed, Piece, check_names, columns_of
+from sourcewise.statistics.csv_files import csv_columns, csv_pieces, csv_rows
+from sourcewise.statistics.hive import partition_number, partition_values
 
 T = TypeVar("T")
 FileKind = Literal["csv", "parquet", "arrow"]
-Piece: TypeAlias = tuple[int, Chunk | None]
-Needed: TypeAlias = Callable[[int, int], bool]
-"""Whether anybody needs a row from `start` up to `stop`."""
-
 Positions: TypeAlias = NDArray[np.int64]
 """Numbers of rows, counted from 0 over all files, in increasing order."""
 
-CSV_BLOCK_BYTES = 1 << 20
-"""A CSV row longer than this is refused, which bounds the memory that a hostile file can take."""
+
+class Wanted(Protocol):
+    """Some rows of a table, by their numbers."""
+
+    @property
+    def last(self) -> int | None:
+        """The greatest of the numbers, if it is known."""
+
+    def within(self, first: int, stop: int) -> Positions:
+        """Those among first, …, stop − 1."""
+
+    def any_within(self, first: int, stop: int) -> bool:
+        """Whether there are any."""
+
 
 PARQUET_BUFFER_BYTES = 1 << 16
 """Without a read buffer pyarrow loads whole column chunks: 1 GB for one row group of 20 million rows."""
 
 BATCH_ROWS = 8192
 
-INFLATION, INFLATION_FREE = 200, 1 << 26
-"""A gzip file may unpack to this many times its size (numbers pack 2 to 10 times); the first 64 MB are free."""
+IPC_FILE = b"ARROW1"
+"""What an Arrow file begins with; a stream of Arrow batches does not."""
 
 ENDINGS: dict[str, FileKind] = {
     ".csv": "csv",
@@ -52,6 +57,7 @@ ENDINGS: dict[str, FileKind] = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".arrows": "arrow",
 }
 
 
@@ -75,6 +81,8 @@ def table_files(path: str | os.PathLike[str], kind: FileKind | None = None) -> l
         raise DataError(f"{str(place)!r} cannot be opened: {error}") from error
     if not found:
         raise DataError(f"the folder {str(place)!r} holds no files")
+    if len(found) > 1:  # an engine that had no rows for a part of a table may leave it without a header
+        found = [p for p in found if p.stat().st_size or kind_of(p, kind) != "csv"] or found
     for file in found:
         kind_of(file, kind)
     return found
@@ -88,16 +96,15 @@ def kind_of(path: Path, kind: FileKind | None = None) -> FileKind:
 
 
 def file_columns(path: Path, kind: FileKind | None = None) -> list[str]:
-    """The names of all columns of one file."""
-    return _guarded(path, lambda: _HEADERS[kind_of(path, kind)](path))
+    """The names of all columns of one file, those that its folders are named for (year=2026) at the end."""
+    own = _guarded(path, lambda: _HEADERS[kind_of(path, kind)](path))
+    return [*own, *(name for name in partition_values(path) if name not in own)]
 
 
 def file_rows(path: Path, kind: FileKind | None = None) -> int:
     """How many rows one file has: from its footer, or by reading all of a CSV file."""
     found = kind_of(path, kind)
-    if found == "csv":
-        return sum(rows for rows, _ in file_pieces(path, [file_columns(path, kind)[0]], nothing_needed, kind))
-    return _guarded(path, lambda: _parquet_rows(path) if found == "parquet" else _ipc_rows(path))
+    return _guarded(path, lambda: _COUNTS[found](path))
 
 
 def read_files(paths: Sequence[Path], columns: Sequence[str], kind: FileKind | None = None) -> Iterator[Chunk]:
@@ -109,23 +116,23 @@ def read_files(paths: Sequence[Path], columns: Sequence[str], kind: FileKind | N
 
 
 def pick_from_files(
-    paths: Sequence[Path], columns: Sequence[str], wanted: Positions, kind: FileKind | None = None
+    paths: Sequence[Path], columns: Sequence[str], wanted: Wanted, kind: FileKind | None = None
 ) -> Iterator[Chunk]:
-    """The rows at the wanted positions, in that order; positions past the end give nothing."""
-    begin = 0
+    """The wanted rows, in the order of the files; numbers past the end give nothing."""
+    begin, last = 0, wanted.last
     for path in paths:
         here = begin
 
         def needed(start: int, stop: int, here: int = here) -> bool:
-            return bool(np.diff(np.searchsorted(wanted, [here + start, here + stop]))[0])
+            return wanted.any_within(here + start, here + stop)
 
         for rows, chunk in file_pieces(path, columns, needed, kind):
-            first, last = np.searchsorted(wanted, [begin, begin + rows])
-            if chunk is not None and last > first:
-                local = wanted[first:last] - begin
-                yield [values[local] for values in chunk]
+            if chunk is not None:
+                local = wanted.within(begin, begin + rows) - begin
+                if local.size:
+                    yield [values[local] for values in chunk]
             begin += rows
-            if not wanted.size or begin > wanted[-1]:
+            if last is not None and begin > last:
                 return
 
 
@@ -133,19 +140,39 @@ def everything_needed(start: int, stop: int) -> bool:
     return True
 
 
-def nothing_needed(start: int, stop: int) -> bool:
-    return False
-
-
 def file_pieces(path: Path, columns: Sequence[str], needed: Needed, kind: FileKind | None = None) -> Iterator[Piece]:
     """The pieces of one file, in order; whatever is wrong with it is said with its name."""
     import pyarrow as pa
 
-    reader = _READERS[kind_of(path, kind)]
     try:
-        yield from reader(path, columns, needed)
+        fixed = _fixed(path, columns, kind)
+        own = [name for name in columns if name not in fixed]
+        pieces = _READERS[kind_of(path, kind)](path, own, needed) if own else _only_counted(file_rows(path, kind))
+        for rows, chunk in pieces:
+            if chunk is not None and fixed:
+                read = iter(chunk)
+                chunk = [np.full(rows, fixed[name]) if name in fixed else next(read) for name in columns]
+            yield rows, chunk
     except (pa.ArrowException, OSError, EOFError, csv.Error) as error:
         raise DataError(f"{str(path)!r} cannot be read: {error}") from error
+    except DataError as error:
+        if repr(str(path)) in str(error):
+            raise
+        raise DataError(f"{str(path)!r}: {error}") from error.__cause__
+
+
+def _fixed(path: Path, columns: Sequence[str], kind: FileKind | None) -> dict[str, float]:
+    """The columns that the file does not hold and its folders do, as data/year=2026/rows.parquet: one value for all."""
+    values = {name: text for name, text in partition_values(path).items() if name in columns}
+    if not values:
+        return {}
+    own = _guarded(path, lambda: _HEADERS[kind_of(path, kind)](path))
+    return {name: partition_number(name, text) for name, text in values.items() if name not in own}
+
+
+def _only_counted(rows: int) -> Iterator[Piece]:
+    for start in range(0, rows, BATCH_ROWS):
+        yield min(BATCH_ROWS, rows - start), ()
 
 
 def _guarded(path: Path, ask: Callable[[], T]) -> T:
@@ -155,10 +182,6 @@ def _guarded(path: Path, ask: Callable[[], T]) -> T:
         return ask()
     except (pa.ArrowException, OSError, EOFError, csv.Error) as error:
         raise DataError(f"{str(path)!r} cannot be read: {error}") from error
-
-
-def _cells(batch: pa.RecordBatch, columns: Sequence[str]) -> Chunk:
-    return [from_arrow(batch.column(name), name) for name in columns]
 
 
 # --- Parquet and Arrow ---------------------------------------------------------------------------------------
@@ -190,7 +213,7 @@ def _parquet_pieces(path: Path, columns: Sequence[str], needed: Needed) -> Itera
                 # pyarrow takes a name as a path into nested columns: batches may hold more columns than asked for.
                 batches = file.iter_batches(BATCH_ROWS, [group], list(columns), use_threads=False)
                 for batch in batches:
-                    yield batch.num_rows, _cells(batch, columns)
+                    yield batch.num_rows, columns_of(batch, columns)
             else:
                 yield stop - start, None
             start = stop
@@ -200,134 +223,55 @@ def _open_ipc(path: Path, columns: Sequence[str] | None = None) -> Any:
     """A file, not a memory map: a mapped file that somebody truncates ends the process."""
     import pyarrow as pa
 
-    source = pa.OSFile(str(path), "rb")
+    def opened(**options: Any) -> Any:
+        source = pa.OSFile(str(path), "rb")
+        is_file = source.read(len(IPC_FILE)) == IPC_FILE
+        source.seek(0)
+        made = pa.ipc.IpcReadOptions(use_threads=False, **options)
+        return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source, options=made)
+
     if columns is None:
-        return pa.ipc.open_file(source)
-    names = pa.ipc.open_file(source).schema.names
+        return opened()
+    with opened() as head:
+        names = head.schema.names
     check_names(names, columns)
-    fields = [names.index(name) for name in columns]
-    return pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False))
+    return opened(included_fields=[names.index(name) for name in columns])
+
+
+def _ipc_batches(file: Any) -> Iterator[Any]:
+    if hasattr(file, "num_record_batches"):
+        return (file.get_batch(k) for k in range(file.num_record_batches))
+    batches: Iterator[Any] = iter(file)
+    return batches
 
 
 def _ipc_columns(path: Path) -> list[str]:
-    return list(_open_ipc(path).schema.names)
+    with _open_ipc(path) as file:
+        return list(file.schema.names)
 
 
 def _ipc_rows(path: Path) -> int:
-    with _open_ipc(path) as file:
-        return sum(file.get_batch(k).num_rows for k in range(file.num_record_batches))
+    with _open_ipc(path, _ipc_columns(path)[:1]) as file:
+        return sum(batch.num_rows for batch in _ipc_batches(file))
 
 
 def _ipc_pieces(path: Path, columns: Sequence[str], needed: Needed) -> Iterator[Piece]:
     with _open_ipc(path, columns) as file:
         start = 0
-        for k in range(file.num_record_batches):
-            batch = file.get_batch(k)
+        for batch in _ipc_batches(file):
             stop = start + batch.num_rows
-            yield batch.num_rows, _cells(batch, columns) if needed(start, stop) else None
+            yield batch.num_rows, columns_of(batch, columns) if needed(start, stop) else None
             start = stop
 
 
-# --- CSV -----------------------------------------------------------------------------------------------------
-
-
-def _csv_pieces(path: Path, columns: Sequence[str], needed: Needed) -> Iterator[Piece]:
-    import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
-
-    names = _csv_columns(path)
-    check_names(names, columns)
-    read = ReadOptions(use_threads=False, block_size=CSV_BLOCK_BYTES)
-    # In a table of one column an empty line is a missing value, not a blank line.
-    parse = ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1)
-    try:
-        with _unpacked(path) as stream, open_csv(stream, read, parse, ConvertOptions(include_columns=columns)) as head:
-            inferred = head.schema
-        # Types are inferred from the first block only. Numbers of any kind are read as float64, so that
-        # whole numbers or empty cells at the top do not refuse the decimals further down.
-        types = {field.name: field.type if pa.types.is_boolean(field.type) else pa.float64() for field in inferred}
-        convert = ConvertOptions(include_columns=columns, column_types=types)
-        with _unpacked(path) as stream, open_csv(stream, read, parse, convert) as reader:
-            start = 0
-            for batch in reader:
-                stop = start + batch.num_rows
-                yield batch.num_rows, _cells(batch, columns) if needed(start, stop) else None
-                start = stop
-    except pa.ArrowInvalid as error:
-        raise _csv_error(error, path, names) from error
-
-
-def _unpacked(path: Path) -> Any:
-    """The text of a CSV file as a stream."""
-    import pyarrow as pa
-
-    if not path.name.lower().endswith(".gz"):
-        return pa.OSFile(str(path), "rb")
-    return pa.PythonFile(_Bounded(path), mode="r")
-
-
-class _Bounded(io.RawIOBase):
-    """An unpacked gzip file that stops when it has grown beyond all measure."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-
-        self._path = path
-        self._stream: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(path), "rb"), "gzip")
-        self._most = INFLATION * path.stat().st_size + INFLATION_FREE
-        self._given = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        part = self._stream.read(size if size >= 0 else CSV_BLOCK_BYTES)
-        self._given += len(part)
-        if self._given > self._most:
-            raise DataError(
-                f"{str(self._path)!r} unpacks to more than {INFLATION} times its size, as a file made to fill memory "
-                f"does; if it is meant, unpack it first"
-            )
-        return part
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-def _csv_columns(path: Path) -> list[str]:
-    """All column names. Asked for them, pyarrow would convert every column: 1 GB for 100,000 of them."""
-    with _unpacked(path) as stream:
-        text = stream.read(CSV_BLOCK_BYTES).decode("utf-8-sig", errors="surrogateescape")
-    names = next(csv.reader(io.StringIO(text, newline="")), None)
-    if not names:
-        raise DataError(f"the first row of {str(path)!r} is empty; it must hold the names of the columns")
-    return names
-
-
-def _csv_error(error: pa.ArrowInvalid, path: Path, names: Sequence[str]) -> DataError:
-    """What pyarrow found wrong, in terms of the user's file; `names` are all columns of the file."""
-    text = str(error)
-    if "straddling" in text:
-        limit = f"a row of {str(path)!r} is longer than {CSV_BLOCK_BYTES >> 20} MB"
-        return DataError(f"{limit}; look for a quotation mark that is never closed, or a giant field")
-    pattern = r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid value '(.*)'"
-    found = re.search(pattern, text, re.DOTALL)
-    if found is None:
-        return DataError(f"{str(path)!r} cannot be read: {text}")
-    row = f" in row {found[2]} of the file, where row 1 is the header" if found[2] else ""
-    kind = "boolean at first, but not" if found[3] == "bool" else "text"
-    what = not_numeric(names[int(found[1])], f"{kind}{row}", [found[4]])
-    return DataError(f"{what}. Missing cells are empty, NA, NaN or null")
-
-
 _READERS: dict[FileKind, Callable[[Path, Sequence[str], Needed], Iterator[Piece]]] = {
-    "csv": _csv_pieces,
+    "csv": csv_pieces,
     "parquet": _parquet_pieces,
     "arrow": _ipc_pieces,
 }
 _HEADERS: dict[FileKind, Callable[[Path], list[str]]] = {
-    "csv": _csv_columns,
+    "csv": csv_columns,
     "parquet": _parquet_columns,
     "arrow": _ipc_columns,
 }
+_COUNTS: dict[FileKind, Callable[[Path], int]] = {"csv": csv_rows, "parquet": _parquet_rows, "arrow": _ipc_rows}

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.errors import DataError, SourcewiseError
+from sourcewise.errors import DataError, SourcewiseError, safe_cause, without_secrets
 from sourcewise.statistics.cells import Chunk, check_names, from_arrow, from_series, real
+from sourcewise.statistics.datasets import dataset_chunks, is_dataset
 from sourcewise.statistics.files import ENDINGS, read_files, table_files
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ BLOCK_ROWS = 8192
 """Rows of a block: a few columns of this length stay in the processor's second-level cache."""
 
 ACCEPTED = (
-    "a dict of column name to one-dimensional array, a pandas, Polars or PyArrow table, a lazy frame, "
-    f"or the path of a file or folder of {', '.join(ENDINGS)}"
+    "a dict of column name to one-dimensional array, a pandas, Polars or PyArrow table, a PyArrow dataset, a lazy "
+    f"frame, or the path of a file or folder of {', '.join(ENDINGS)}"
 )
 
 
@@ -190,6 +191,8 @@ def _chunks(data: object, columns: Sequence[str]) -> Iterator[Chunk]:
     if arrow and isinstance(data, arrow.Table | arrow.RecordBatch):
         batches = data.to_batches() if isinstance(data, arrow.Table) else [data]
         return _from_batches(data.schema.names, batches, columns)
+    if is_dataset(data):
+        return dataset_chunks(data, columns)
     return _from_narwhals(data, columns)
 
 
@@ -315,7 +318,9 @@ def collecting() -> Iterator[None]:
         raise
     except Exception as error:
         said = " ".join(str(error).split("JVM stacktrace")[0].split())
-        raise DataError(f"the lazy table could not be collected: {said[:MESSAGE]}") from error
+        raise DataError(f"the lazy table could not be collected: {without_secrets(said)[:MESSAGE]}") from safe_cause(
+            error
+        )
 
 
 def _count(n: int, noun: str) -> str:

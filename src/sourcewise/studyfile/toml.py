@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sourcewise.errors import SourcewiseError, StudyFileError
+from sourcewise.errors import SourcewiseError, StudyFileError, without_secrets
 from sourcewise.studyfile.scan import Lines, scan
 
 LARGEST = 2**20
@@ -67,7 +67,7 @@ def with_line(error: SourcewiseError, name: str, text: str, lines: Lines) -> Stu
         line, place = lines.get(place), place[:-1]
     if line is None:
         return StudyFileError(f"{name}: {error}")
-    shown = text.split("\n", line)[line - 1].strip()
+    shown = without_secrets(text.split("\n", line)[line - 1].strip())
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown[: WIDEST + 1])
     cut = shown if len(shown) <= WIDEST else shown[: WIDEST - 3] + "..."
     excerpt = f"\n  {line} | {cut}" if cut and "\n" not in str(error) else ""  # an expression's error shows it already
