@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sourcewise.errors import DataError, SourcewiseError
+from sourcewise.errors import DataError, SourcewiseError, without_secrets
 
 if TYPE_CHECKING:
     from sourcewise.campaign.campaign import Campaign
@@ -66,7 +66,7 @@ def shown_store(store: str) -> str:
     from sourcewise.storage.engine import url_of
 
     hidden = url_of(store).render_as_string(hide_password=True)
-    return hidden.replace("postgresql+psycopg://", "postgresql://", 1)
+    return without_secrets(hidden.replace("postgresql+psycopg://", "postgresql://", 1))  # …?password=…
 
 
 @contextmanager
