@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ import sourcewise as sw
 from connectors.clusters import study_file
 from sourcewise.errors import ConnectorError, DataError, SourcewiseError
 from sourcewise.records import CampaignRecord
+from sourcewise.statistics.ipc_bounds import unpacked_bytes
 from sourcewise.testing.connectors import people
 
 MEGABYTES = 200
@@ -76,6 +78,36 @@ def test_a_gzip_bomb(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"z,x\n") + part * 128)
     assert path.stat().st_size < 4 << 20
     assert "unpacks to more than 200 times its size" in refused_in_a_fresh_process(path)
+
+
+@pytest.mark.parametrize("packing", ["zstd", "lz4"])
+def test_an_arrow_bomb(packing: str, tmp_path: Path) -> None:
+    """One batch of 800 megabytes of zeros, or a dictionary of as much, in some 100 kilobytes; in files and streams."""
+    zeros = pa.table({"z": np.zeros(50_000_000), "x": np.zeros(50_000_000)})
+    words = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(np.zeros(100_000_000)))
+    options = pa.ipc.IpcWriteOptions(compression=packing)
+    for name, table in (("zeros", zeros), ("words", pa.table({"z": [1.0, 2.0], "x": [1.0, 2.0], "word": words}))):
+        for kind, made in (("arrow", pa.ipc.new_file), ("arrows", pa.ipc.new_stream)):
+            path = tmp_path / f"{name}.{kind}"
+            with pa.OSFile(str(path), "wb") as sink, made(sink, table.schema, options=options) as writer:
+                writer.write_table(table)
+            assert path.stat().st_size < 8 << 20
+            said = refused_in_a_fresh_process(path)
+            assert "unpacks to more than 200 times its size" in said
+
+
+def test_packed_arrow_files_that_mean_well_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.arrow"
+    for packing in ("zstd", "lz4"):
+        options = pa.ipc.IpcWriteOptions(compression=packing)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, people().schema, options=options) as writer:
+            writer.write_table(people(), max_chunksize=300)
+        sizes = list(unpacked_bytes(path, 8))
+        assert len(sizes) == 4
+        assert min(sizes[:3]) > 300 * 8 * 3
+        assert max(sizes) < 300 * 100
+        found = sw.connect(path).take(0, 2_000, ["id"])["id"]
+        assert sorted(found.tolist()) == sorted(people()["id"].to_pylist())
 
 
 def test_a_header_without_an_end(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from sourcewise.errors import ConnectorError
 from sourcewise.moments.compiled import CompiledSource, compile_source
 from sourcewise.numerics.linalg import Array
 from sourcewise.spec.study import Study
-from sourcewise.statistics.cells import Chunk
-from sourcewise.statistics.frames import Missing, raw_blocks
+from sourcewise.statistics.cells import Chunk, check_names
+from sourcewise.statistics.frames import Missing, naming, raw_blocks
 from sourcewise.statistics.gram import Statistics
 from sourcewise.statistics.rows import Rows
 from sourcewise.statistics.summarize import Summable, Summary, measure
@@ -142,6 +142,7 @@ class Table(Summable):
 
     def take(self, start: int, rows: int, columns: Sequence[str]) -> dict[str, Array]:
         checked_ranks(start, rows)
+        check_names(self.columns(), columns)
         blocks = list(raw_blocks(self.sample(columns, start, rows), columns))
         table = np.hstack(blocks) if blocks else np.empty((len(columns), 0))
         return dict(zip(columns, table, strict=True))
@@ -159,6 +160,8 @@ class Table(Summable):
         now = self.version()
         check_version(source, fingerprint, now)
         compiled = compile_source(study, source)
+        with naming(source):
+            check_names(self.columns(), compiled.variables)
         sample = self.sample(compiled.variables, start, rows)
         found = measure(compiled, sample, centre, self.sampling.missing, empty=True)
         size, stop = self.size(), start + found.seen

@@ -19,7 +19,8 @@ CSV_BLOCK_BYTES = 1 << 20
 """A CSV row longer than this is refused, which bounds the memory that a hostile file can take."""
 
 INFLATION, INFLATION_FREE = 200, 1 << 26
-"""A gzip file may unpack to this many times its size (numbers pack 2 to 10 times); the first 64 MB are free."""
+"""A gzip file, or a batch of a packed Arrow file, may unpack to this many times the size of the file (numbers pack 2 to
+10 times); the first 64 MB are free."""
 
 
 def csv_pieces(path: Path, columns: Sequence[str], needed: Needed) -> Iterator[Piece]:
@@ -73,6 +74,18 @@ def _unpacked(path: Path) -> Any:
     return pa.PythonFile(_Bounded(path), mode="r")
 
 
+def most_unpacked(path: Path) -> int:
+    """Bytes that a packed file may unpack to."""
+    return INFLATION * path.stat().st_size + INFLATION_FREE
+
+
+def inflated(path: Path) -> DataError:
+    return DataError(
+        f"{str(path)!r} unpacks to more than {INFLATION} times its size, as a file made to fill memory does; if it is "
+        f"meant, unpack it first"
+    )
+
+
 class _Bounded(io.RawIOBase):
     """An unpacked gzip file that stops when it has grown beyond all measure."""
 
@@ -81,7 +94,7 @@ class _Bounded(io.RawIOBase):
 
         self._path = path
         self._stream: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(path), "rb"), "gzip")
-        self._most = INFLATION * path.stat().st_size + INFLATION_FREE
+        self._most = most_unpacked(path)
         self._given = 0
 
     def readable(self) -> bool:
@@ -91,10 +104,7 @@ class _Bounded(io.RawIOBase):
         part = self._stream.read(size if size >= 0 else CSV_BLOCK_BYTES)
         self._given += len(part)
         if self._given > self._most:
-            raise DataError(
-                f"{str(self._path)!r} unpacks to more than {INFLATION} times its size, as a file made to fill memory "
-                f"does; if it is meant, unpack it first"
-            )
+            raise inflated(self._path)
         return part
 
     def close(self) -> None:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from sourcewise.errors import DataError
 from sourcewise.statistics.cells import Chunk, Needed, Piece, check_names, columns_of
-from sourcewise.statistics.csv_files import csv_columns, csv_pieces, csv_rows
+from sourcewise.statistics.csv_files import csv_columns, csv_pieces, csv_rows, inflated, most_unpacked
 from sourcewise.statistics.hive import partition_number, partition_values
+from sourcewise.statistics.ipc_bounds import unpacked_bytes
 
 T = TypeVar("T")
 FileKind = Literal["csv", "parquet", "arrow"]
@@ -227,6 +228,8 @@ def _open_ipc(path: Path, columns: Sequence[str] | None = None) -> Any:
         source = pa.OSFile(str(path), "rb")
         is_file = source.read(len(IPC_FILE)) == IPC_FILE
         source.seek(0)
+        if max(unpacked_bytes(path, 8 if is_file else 0), default=0) > most_unpacked(path):
+            raise inflated(path)
         made = pa.ipc.IpcReadOptions(use_threads=False, **options)
         return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source, options=made)
 
