@@ -36,6 +36,17 @@ class TestKeys:
         assert campaign.tell("registry", rows, "day 1") == first
         assert campaign.tell("registry", rows, "day 2").so_far == 80
 
+    def test_rows_that_were_chosen_before_others_came_are_not_counted(self, store: str) -> None:
+        campaign = begin(store)
+        first, second = deal(study(), "registry", 40, 1), deal(study(), "registry", 40, 2)
+        assert campaign.tell("registry", first, after=0).so_far == 40
+        with pytest.raises(sw.ConflictError, match="has 40 rows, and these were chosen when it had 0"):
+            campaign.tell("registry", second, after=0)
+        assert campaign.tell("registry", first, after=0).repeated
+        assert campaign.tell("survey", deal(study(), "survey", 5, 3), after=0).so_far == 5
+        assert campaign.tell("registry", second, after=40).so_far == 80
+        assert [event.seq for event in campaign.history(after=2)] == [3, 4]
+
     @pytest.mark.parametrize(
         ("source", "seed", "cost", "difference"),
         [
@@ -149,3 +160,13 @@ class TestRows:
         content = Path(store).read_bytes() + Path(store + "-wal").read_bytes()
         assert (np.array([777.125, 5.0]).tobytes() in content) == keep_rows
         assert campaign.status().sources[0].rows == 3
+
+
+def test_only_the_order_that_is_meant_is_closed(store: str) -> None:
+    campaign = begin(store)
+    first = campaign.ask()
+    assert campaign.close_order("late", order=first) == first
+    second = campaign.ask()
+    with pytest.raises(sw.CampaignError, match="order 1 is closed already; order 2 is open"):
+        campaign.close_order("late", order=first)
+    assert campaign.ask() == second

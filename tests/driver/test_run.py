@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -97,6 +99,44 @@ def test_a_run_may_be_taken_round_by_round(tmp_path: Path) -> None:
     assert rounds == len(whole.rounds)
     assert facts(record) == facts(whole)
     assert facts(sw.run(file, tmp_path / "parts.db")) == facts(whole)  # and once more changes nothing
+
+
+@pytest.mark.parametrize("point", [0, 1, 2, 3, 5, 7])
+def test_runs_that_cross_count_no_row_twice(point: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second run goes through two rounds while a delivery of the first is on its way."""
+    file, store = small(), tmp_path / "crossed.db"
+    whole = sw.run(file, tmp_path / "whole.db")
+    tell, count = sw.Campaign.tell, iter(range(10**6))
+
+    def crossed(self: sw.Campaign, *arguments: Any, **options: Any) -> Any:
+        if next(count) == point:
+            sw.run(file, store, rounds=2)
+        return tell(self, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sw.Campaign, "tell", crossed)
+        found = sw.run(file, store)
+    assert facts(found) == facts(whole)
+
+
+def test_runs_that_start_together_share_the_work(tmp_path: Path) -> None:
+    write(tmp_path, "left", "x", [float(k % 7) for k in range(60)])
+    write(tmp_path, "right", "y", [float("nan") if k % 5 == 0 else float(k % 3) for k in range(400)])
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    store, together = tmp_path / "store.db", Barrier(4)
+
+    def start(_: int) -> CampaignRecord:
+        together.wait()
+        return sw.run(tmp_path / "study.toml", store)
+
+    whole = sw.run(tmp_path / "study.toml", tmp_path / "whole.db")
+    with ThreadPoolExecutor(4) as pool:
+        ends = list(pool.map(start, range(4)))
+    assert [end.money for end in ends] == [whole.money] * 4
+    assert [end.sources for end in ends] == [whole.sources] * 4
+    for source in ("left", "right"):  # which of them comes first is chance, and no row is left out
+        told = [[b for b in facts(end)["batches"] if b["source"] == source] for end in (ends[0], whole)]
+        assert told[0] == told[1]
 
 
 STUDY = """

@@ -14,6 +14,7 @@ from sourcewise.campaign.delivery import Delivery, centre_of, merged, read_deliv
 from sourcewise.campaign.progress import Progress
 from sourcewise.campaign.requests import (
     author_of,
+    check_after,
     check_cost,
     check_reason,
     check_text,
@@ -149,6 +150,7 @@ class Campaign:
         *,
         cost: float | None = None,
         missing: Missing = "error",
+        after: int | None = None,
     ) -> Batch:
         """Count a delivery: a frame, a dict of arrays, the path of a file, or `Statistics` made where the rows are.
 
@@ -156,6 +158,8 @@ class Campaign:
             of the rows in their order. Use one where two deliveries may hold the very same rows.
         cost: what it cost, if not its rows at the price of now.
         missing: "drop" leaves rows with missing values out, and they are not paid for.
+        after: rows that this source had when these were chosen. If others came since, nothing is counted, and a
+            ConflictError says so; for programs that share the rows of one table among them.
         """
         if key is not None:
             check_text("a key", key, 200)
@@ -165,8 +169,8 @@ class Campaign:
             seen, total = self._storage.read(self._name, lambda view: (see_state(view), view.total(source)))
             centre = None if total is None else centre_of(total.content)
             delivery = read_delivery(seen.terms.study, source, data, centre, missing, seen.terms.keep_rows)
-            count = partial(self._tell, source=source, delivery=delivery, key=key, cost=cost, now=time_now())
-            batch = self._storage.change(self._name, count)
+            count = partial(self._tell, source=source, delivery=delivery, key=key, cost=cost, after=after)
+            batch = self._storage.change(self._name, partial(count, now=time_now()))
             if batch is not None:
                 return batch
         raise DataError(
@@ -175,7 +179,14 @@ class Campaign:
         )
 
     def _tell(
-        self, view: View, source: str, delivery: Delivery, key: str | None, cost: float | None, now: str
+        self,
+        view: View,
+        source: str,
+        delivery: Delivery,
+        key: str | None,
+        cost: float | None,
+        after: int | None,
+        now: str,
     ) -> tuple[Batch | None, Change | None]:
         """The batch, or None when another first batch has fixed the centre meanwhile."""
         name = key or f"rows {delivery.fingerprint}"
@@ -184,6 +195,7 @@ class Campaign:
         if known is not None:
             return same_batch(known, source, mark), None
         seen, total = see_state(view), view.total(source) or Total(0, 0.0)
+        check_after(source, total.rows, after)
         centre = centre_of(total.content)
         if centre is not None and centre != delivery.centre:
             return None, None
@@ -256,13 +268,18 @@ class Campaign:
         change = Change("amended", key, now, self._author, body, progress.to_json(), terms.to_json())
         return Amendment(now, self._author, changes, reason), change
 
-    def close_order(self, reason: str = "") -> Order:
-        """Wait no longer for the open order, and free its money; the next `ask` makes a new one from what came."""
+    def close_order(self, reason: str = "", *, order: Order | None = None) -> Order:
+        """Wait no longer for the open order, and free its money; the next `ask` makes a new one from what came.
+
+        order: the one that is meant, so that nobody closes the next one by mistake.
+        """
 
         def close(seen: Seen) -> tuple[Order, Progress]:
             self._refuse_stopped(seen.progress)
             if seen.progress.order is None:
                 raise CampaignError("there is no open order to close")
+            if order is not None and order.round != seen.progress.order.round:
+                raise CampaignError(f"order {order.round} is closed already; order {seen.progress.order.round} is open")
             return seen.progress.order, seen.progress.without_order()
 
         check_reason(reason)
@@ -278,9 +295,9 @@ class Campaign:
         check_reason(reason)
         self._act("stopped", {"reason": reason}, stop)
 
-    def history(self) -> tuple[Event, ...]:
-        """Every event, oldest first."""
-        return tuple(self._storage.events(self._name))
+    def history(self, after: int = 0) -> tuple[Event, ...]:
+        """Every event, oldest first, or those with a number above `after`."""
+        return tuple(self._storage.events(self._name, after))
 
     def record(self) -> CampaignRecord:
         """Everything there is to report, with an estimate from all rows so far."""

@@ -94,6 +94,14 @@ def check_cost(cost: object) -> float:
     raise CampaignError(f"the cost of a batch must be a number from 0 to {MOST_MONEY:g}, not {_shown(cost)}")
 
 
+def check_after(source: str, rows: int, after: int | None) -> None:
+    if after is not None and rows != after:
+        raise ConflictError(
+            f"source {source!r} has {rows} rows, and these were chosen when it had {after!r}. Nothing was counted: "
+            f"look at what came since, and choose again"
+        )
+
+
 def same_batch(known: Event, source: str, mark: Mapping[str, Any]) -> Batch:
     """The answer that was given to this delivery before, if it is this delivery."""
     if known.kind != "told":

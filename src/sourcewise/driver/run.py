@@ -1,7 +1,8 @@
 """`run`: ask, let every source answer, tell, until the campaign is over. It may be interrupted anywhere.
 
 What was told is in the store, with the ranks of its rows in its key, so the next run goes on at the next row of every
-source, and comes to the same end as a run that was never interrupted.
+source, and comes to the same end as a run that was never interrupted. Several runs of one campaign at once share its
+work: each reads before every delivery which rows are taken, and a delivery that crossed another's is not counted.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from sourcewise.campaign.campaign import Campaign, Store
 from sourcewise.connectors.base import Connector, Delivery
 from sourcewise.driver.sources import check_columns, connectors_of
 from sourcewise.driver.start import open_or_create
-from sourcewise.errors import CampaignError, at
-from sourcewise.records import CampaignRecord, Order, Status
+from sourcewise.errors import CampaignError, ConflictError, at
+from sourcewise.records import CampaignRecord, Order, SourceStatus, Status
 from sourcewise.statistics.gram import Statistics
 from sourcewise.studyfile.file import StudyFile
 
@@ -87,9 +88,10 @@ class _Run:
     taken: dict[str, tuple[int, str]] = field(default_factory=dict)
     """By source: the rank of the next row, and the fingerprint of the table that the ranks are of."""
     centres: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    read: int = 0
+    """Number of the last event that `taken` knows of."""
 
     def to_the_end(self, rounds: int | None) -> None:
-        self._remember()
         done = 0
         while (order := self.campaign.ask()) is not None:
             self.watch(self.campaign.status())
@@ -100,8 +102,9 @@ class _Run:
         self.watch(self.campaign.status())
 
     def _remember(self) -> None:
-        """Which rows earlier runs used up."""
-        for event in self.campaign.history():
+        """Which rows earlier runs used up, and others that run now."""
+        for event in self.campaign.history(after=self.read):
+            self.read = event.seq
             if event.kind == "told":
                 source = event.body["batch"]["source"]
                 ranks = Delivery.read_key(event.key.removeprefix(f"{source}: "))
@@ -112,27 +115,25 @@ class _Run:
         """Until every row of the order came, or the sources that lack some have no more."""
         gone: list[str] = []
         for name in order.rows:
-            while (lacking := self._outstanding(name)) > 0:
-                if self._deliver(order, name, lacking):
+            while (source := self._source(name)).received < source.ordered:
+                self._remember()
+                if self._deliver(order, source):
                     gone.append(name)
                     break
                 self.watch(self.campaign.status())
         if gone:
-            self._exhausted(gone)
+            self._exhausted(order, gone)
 
-    def _outstanding(self, name: str) -> int:
-        for source in self.campaign.status().sources:
-            if source.name == name:
-                return source.ordered - source.received
-        return 0
+    def _source(self, name: str) -> SourceStatus:
+        return next(source for source in self.campaign.status().sources if source.name == name)
 
-    def _deliver(self, order: Order, name: str, rows: int) -> bool:
+    def _deliver(self, order: Order, source: SourceStatus) -> bool:
         """Tell the next rows of a source; True when it gave fewer, because it has no more."""
+        name, rows = source.name, source.ordered - source.received
         start, mark = self.taken.get(name, (0, None))
         connector, centre = self.connectors[name], self.centres.get(name) or order.centre.get(name)
         with at("sources", name, "data"):
             found = connector.deliver(self.campaign.study, name, start, rows, centre, mark)
-        self.taken[name] = found.stop, found.fingerprint
         if found.statistics is not None:
             data: object = found.statistics
             if isinstance(data, Statistics):
@@ -140,18 +141,41 @@ class _Run:
                     data = connector.take(start, found.stop - start, self.campaign.study.sources[name].observes)
                 else:
                     self.centres[name] = data.centre
-            self.campaign.tell(name, data, key=f"{name}: {found.key}", missing="drop")
-        return found.exhausted and self._outstanding(name) > 0
+            try:
+                self.campaign.tell(name, data, key=f"{name}: {found.key}", missing="drop", after=source.rows)
+            except ConflictError:
+                if self._source(name).rows == source.rows:
+                    raise
+                return False  # another run was quicker, and may have told some of these rows
+        self.taken[name] = found.stop, found.fingerprint
+        now = self._source(name)
+        return found.exhausted and now.received < now.ordered
 
-    def _exhausted(self, names: list[str]) -> None:
+    def _exhausted(self, order: Order, names: list[str]) -> None:
         """What a table has is its capacity; the next order is made from what came."""
         rows = {source.name: source.rows for source in self.campaign.status().sources}
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         reason = f"{', '.join(names[:MOST_NAMED])}{more} ran out of rows"
         capacity = {name: rows[name] for name in names if rows[name] > 0}
         retire = [name for name in names if rows[name] == 0]
-        known = self.campaign.study.sources
-        if retire or any(known[name].capacity != most for name, most in capacity.items()):
-            self.campaign.amend(capacity=capacity, retire=retire, reason=reason)
-        if self.campaign.status().order is not None:
-            self.campaign.close_order(reason)
+        if self._is_news(capacity, retire):
+            try:
+                self.campaign.amend(capacity=capacity, retire=retire, reason=reason)
+            except CampaignError:
+                if self._is_news(capacity, retire):  # else another run said it at the same moment
+                    raise
+        if self._is_open(order):
+            try:
+                self.campaign.close_order(reason, order=order)
+            except CampaignError:
+                if self._is_open(order):
+                    raise
+
+    def _is_news(self, capacity: Mapping[str, int], retire: list[str]) -> bool:
+        known = {source.name: source for source in self.campaign.status().sources}
+        limited = all(known[name].capacity == most for name, most in capacity.items())
+        return not (limited and all(known[name].retired for name in retire))
+
+    def _is_open(self, order: Order) -> bool:
+        current = self.campaign.status().order
+        return current is not None and current.round == order.round
