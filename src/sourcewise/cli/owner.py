@@ -21,7 +21,16 @@ def summarize(
         Path, typer.Argument(metavar="ORDER", help="The order (`sourcewise ask --json`), or a study file.")
     ],
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Whose rows these are.")],
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The rows: .csv, .csv.gz or .parquet.")],
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="The rows: a file or folder, or a .toml file that says where they are. Else as the study file says.",
+            show_default=False,
+        ),
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="Only so many, in the order of use.", min=1)] = None,
+    after: Annotated[int, typer.Option(help="With --rows: so many were used before.", min=0)] = 0,
     drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Leave rows with missing values out.")] = False,
     allow_rows: Annotated[
         bool, typer.Option("--allow-rows", help="Print rows themselves where the study cannot do with sums.")
@@ -35,8 +44,11 @@ def summarize(
     from sourcewise.statistics.summarize import summarize as compute
 
     declared, centres = _read(study)
-    with in_words_of_the_command_line():
-        found = compute(declared, source, path, centres.get(source), missing="drop" if drop_missing else "error")
+    with in_words_of_the_command_line(), _table(study, source, path, drop_missing) as table:
+        if rows is None:
+            found = compute(declared, source, table, centres.get(source), missing=table.sampling.missing)
+        else:
+            found = _next_rows(table, declared, source, after, rows, centres.get(source))
     if isinstance(found, Rows):
         if not allow_rows:
             raise SourcewiseError(
@@ -51,6 +63,38 @@ def summarize(
         if found.n < FEW * size:
             note(f"Careful: sums over few rows can give rows away. Here: {counted(found.n)} for {size} terms.")
     sys.stdout.write(found.to_json() + "\n")
+
+
+def _table(study: Path, source: str, path: Path | None, drop_missing: bool) -> Any:
+    """A connector to the rows."""
+    from sourcewise.connectors.connect import connect
+    from sourcewise.studyfile import toml
+    from sourcewise.studyfile.file import StudyFile
+
+    base: Path | None = None
+    if path is None:
+        file = None if study.suffix.lower() == ".json" else StudyFile.read(study)
+        spec = dict(file.data.get(source, {})) if file is not None else {}
+        if file is None or spec.get("kind", "world" if not spec else "") == "world":
+            raise DataError(f"{str(study)!r} does not say where the rows of source {source!r} are: name a FILE")
+        base = file.origin.folder
+    elif path.suffix.lower() == ".toml":
+        spec, base = toml.parse(toml.read_text(path))[0], path.parent
+    else:
+        spec = {"path": str(path)}
+    return connect({**spec, "missing": "drop"} if drop_missing else spec, base=base)
+
+
+def _next_rows(table: Any, study: Any, source: str, start: int, rows: int, centre: Any) -> Any:
+    """As a campaign would take them."""
+    found = table.deliver(study, source, start, rows, centre)
+    if found.statistics is None:
+        raise DataError(
+            f"source {source!r} has no usable rows after the first {start:,}: {table.size():,} are all it has"
+        )
+    if found.stop - start < rows:
+        note(f"The table ran out: these are {counted(found.stop - start)}, not {rows:,}.")
+    return found.statistics
 
 
 def _read(path: Path) -> tuple[Any, dict[str, dict[str, float]]]:
