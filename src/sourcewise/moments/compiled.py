@@ -140,6 +140,7 @@ class CompiledStudy:
 def compile_study(study: Study) -> CompiledStudy:
     names = tuple(study.parameters)
     sources = {name: compile_source(study, name) for name in study.sources if study.moments_of(name)}
+    _known_slopes.cache_clear()
     memo: dict[tuple[Node, str], Node] = {}
     gradient = [derivative(study.target_node, name, memo) for name in names]
     declared = study.parameters.values()
@@ -155,6 +156,12 @@ def compile_study(study: Study) -> CompiledStudy:
     )
 
 
+@lru_cache(maxsize=1)
+def _known_slopes(study: Study) -> dict[tuple[Node, str], Node]:
+    """Derivatives that one source of the study may take over from another: covariances of a graph share their parts."""
+    return {}
+
+
 @lru_cache(maxsize=1024)
 def compile_source(study: Study, source: str, lean: bool = False) -> CompiledSource:
     """`lean`: only the data terms of the moments themselves about the origin, for data that lie around it. There are
@@ -168,7 +175,7 @@ def compile_source(study: Study, source: str, lean: bool = False) -> CompiledSou
     used = frozenset().union(*(node.symbols for node in nodes))
     variables = tuple(v for v in study.sources[source].observes if v in used)
     atoms: dict[str, Node] = {}
-    separable = _separate(nodes, known, names, atoms, lean)
+    separable = _separate(nodes, known, names, atoms, lean, _known_slopes(study))
     if separable is None:
         atoms = {}
     return CompiledSource(
@@ -185,7 +192,12 @@ def compile_source(study: Study, source: str, lean: bool = False) -> CompiledSou
 
 
 def _separate(
-    nodes: list[Node], variables: frozenset[str], names: tuple[str, ...], atoms: dict[str, Node], lean: bool
+    nodes: list[Node],
+    variables: frozenset[str],
+    names: tuple[str, ...],
+    atoms: dict[str, Node],
+    lean: bool,
+    memo: dict[tuple[Node, str], Node],
 ) -> Separable | None:
     halves = [] if lean else [_split(node, variables) for node in nodes]
     try:
@@ -205,9 +217,9 @@ def _separate(
             f"use fewer moments or lower powers"
         )
     inputs = (*names, *(CENTRE + atom for atom in atoms))
-    whole, left = (_coefficients(polynomials, terms, names, inputs) for polynomials in (moments, instruments))
+    whole, left = (_coefficients(polynomials, terms, names, inputs, memo) for polynomials in (moments, instruments))
     same = residuals == moments  # no moment has a factor of data alone: those of a graph never do
-    return Separable(terms, whole, left, whole if same else _coefficients(residuals, terms, names, inputs))
+    return Separable(terms, whole, left, whole if same else _coefficients(residuals, terms, names, inputs, memo))
 
 
 def _split(node: Node, variables: frozenset[str]) -> tuple[Node, Node]:
@@ -223,10 +235,10 @@ def _coefficients(
     terms: tuple[Monomial, ...],
     names: tuple[str, ...],
     inputs: tuple[str, ...],
+    memo: dict[tuple[Node, str], Node],
 ) -> Coefficients:
     place = {monomial: k for k, monomial in enumerate(terms)}
     entries = [(j, place[m], node) for j, poly in enumerate(polynomials) for m, node in poly.items()]
-    memo: dict[tuple[Node, str], Node] = {}
     slopes = [
         (j, d, k, derivative(node, name, memo))
         for j, k, node in entries

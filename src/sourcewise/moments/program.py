@@ -71,6 +71,8 @@ def _instruction(node: Node, slots: dict[Node, int]) -> Instruction:
     if isinstance(node, Sum):
         return _sum(node.constant, [(slots[child], c) for child, c in node.terms])
     if isinstance(node, Product):
+        if all(exponent == 1 for _, exponent in node.factors):
+            return _plain_product([slots[base] for base, _ in node.factors])
         return _product([_power(slots[base], exponent) for base, exponent in node.factors])
     if isinstance(node, Call):
         function, k = _FUNCTIONS[node.function], slots[node.argument]
@@ -95,6 +97,22 @@ def _sum(constant: float, terms: list[tuple[int, float]]) -> Instruction:
             else:
                 total = total + c * held[k]
         return total + constant if constant else total
+
+    return run
+
+
+def _plain_product(factors: list[int]) -> Instruction:
+    """Without a function for each factor: derivatives of a graph hold a hundred thousand of them."""
+    if len(factors) == 2:
+        left, right = factors
+        return lambda held: held[left] * held[right]
+    first, rest = factors[0], factors[1:]
+
+    def run(held: list[Value]) -> Value:
+        total = held[first]
+        for k in rest:
+            total = total * held[k]
+        return total
 
     return run
 

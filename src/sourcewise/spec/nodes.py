@@ -124,9 +124,9 @@ def number(value: float) -> Number:
     return Number(float(value) + 0.0)  # + 0.0: one zero, not two
 
 
-def _order(item: tuple[Node, object]) -> tuple[int, str]:
+def _order(item: tuple[Node, object]) -> tuple[int, str | bytes]:
     node = item[0]
-    return (0, node.name) if isinstance(node, Symbol) else (1, node.digest.hex())
+    return (0, node.name) if isinstance(node, Symbol) else (1, node.digest)
 
 
 def _linear(node: Node) -> tuple[float, tuple[tuple[Node, float], ...]]:
@@ -161,6 +161,8 @@ def add(*nodes: Node) -> Node:
 
 
 def scale(coefficient: float, node: Node) -> Node:
+    if coefficient == 1.0:  # most often: every node is in the form that would come out
+        return node
     constant, terms = _linear(node)
     return _sum(coefficient * constant, {n: coefficient * c for n, c in terms})
 
@@ -314,8 +316,10 @@ def _product_slope(node: Product, inner: Callable[[Node], Node]) -> Node:
     parts = []
     for k, slope in moving:
         base, exponent = node.factors[k]
-        rest = (power(b, e) for i, (b, e) in enumerate(node.factors) if i != k)
-        parts.append(multiply(scale(float(exponent), power(base, exponent - 1)), slope, *rest))
+        rest = [b if e == 1 else power(b, e) for i, (b, e) in enumerate(node.factors) if i != k]
+        if exponent != 1:
+            rest.append(scale(float(exponent), power(base, exponent - 1)))
+        parts.append(multiply(slope, *rest))
     return add(*parts)
 
 
