@@ -349,11 +349,12 @@ def stores_from(place: str) -> Iterator[str]:
     import psycopg
 
     base, _, query = place.partition("?")
+    server, _, own = base.rpartition("/")  # the server is everybody's, the name of this database is ours alone
     with psycopg.connect(place, autocommit=True) as connection:
         for k in count():
-            connection.execute(f"CREATE DATABASE crash{k}")
-            yield f"{base.rpartition('/')[0]}/crash{k}?{query}"
-            connection.execute(f"DROP DATABASE crash{k} WITH (FORCE)")
+            connection.execute(f"CREATE DATABASE {own}_{k}")
+            yield f"{server}/{own}_{k}?{query}"
+            connection.execute(f"DROP DATABASE {own}_{k} WITH (FORCE)")
 
 
 def main() -> None:
