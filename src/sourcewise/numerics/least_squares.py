@@ -13,7 +13,17 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.numerics.linalg import Array, descent, matmul, orthogonalize, squared
+from sourcewise.numerics.linalg import (
+    Array,
+    cholesky,
+    descent,
+    inner_products,
+    matmul,
+    orthogonalize,
+    solve_lower,
+    solve_upper,
+    squared,
+)
 
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -29,8 +39,14 @@ FLAT = 1e-11
 
 MAX_DAMPING = 1e12
 
-SLOW = 0.3
+SLOW = 0.1
 """Gauss–Newton that shrinks the remaining step by less than this, near the end, is helped by the curvature."""
+
+MANY = 256
+"""From so many problems on, the products JᵀJ of those that are well determined are worth factorising."""
+
+FIRM = 1e-3
+"""Well determined: this fraction of each slope's square, or more, is new. Steps from JᵀJ keep twelve digits then."""
 
 
 class Problem(Protocol):
@@ -168,17 +184,44 @@ def _step(state: _State) -> tuple[Array, Array]:
     pinned = _pinned(state, columns)
     if pinned.any():
         columns = columns * ~pinned[:, None]
-    triangle = orthogonalize(columns)
-    state.scale = np.maximum(state.scale, triangle.lengths)
-    shadow = np.einsum("drb,rb->db", triangle.basis, state.residual)
-    step = -matmul(triangle.inverse.swapaxes(0, 1), shadow)
-    loose = (~triangle.kept & ~pinned).any(axis=0)
+    step, size, lengths, loose = _undamped(columns, state.residual, pinned)
+    state.scale = np.maximum(state.scale, lengths)
     damping = np.maximum(state.damping, np.where(loose, 1e-8, 0.0))
     damped = np.flatnonzero(damping > 0)
     if damped.size:
         chosen = (np.take(part, damped, axis=-1) for part in (columns, state.residual, damping, state.scale))
         step[:, damped] = _damped(*chosen)
-    return step, np.sqrt(squared(shadow))
+    return step, size
+
+
+def _undamped(columns: Array, residual: Array, pinned: Bools) -> tuple[Array, Array, Array, Bools]:
+    """argmin ‖Jδ + r‖ (D, B), the change ‖Jδ‖ (B,), lengths of J's columns (D, B), and where δ is not unique (B,)."""
+    if columns.shape[-1] < MANY:
+        return _by_rank(columns, residual, pinned)
+    products = inner_products(columns)
+    index = np.arange(len(columns))
+    lengths = np.sqrt(products[index, index])
+    unit = np.where(lengths > 0, lengths, 1.0)
+    products /= unit[:, None] * unit
+    products[index, index] = 1.0
+    factor = cholesky(products)
+    shadow = solve_lower(factor, np.einsum("drb,rb->db", columns, residual) / unit)
+    step, size = -solve_upper(factor, shadow) / unit, np.sqrt(squared(shadow))
+    loose = np.zeros(len(size), dtype=bool)
+    firm = (factor[index, index].min(axis=0) ** 2 > FIRM) & ((lengths > 0) | pinned).all(axis=0)
+    rest = np.flatnonzero(~firm)
+    if rest.size:
+        chosen = (np.take(part, rest, axis=-1) for part in (columns, residual, pinned))
+        step[:, rest], size[rest], lengths[:, rest], loose[rest] = _by_rank(*chosen)
+    return step, size, lengths, loose
+
+
+def _by_rank(columns: Array, residual: Array, pinned: Bools) -> tuple[Array, Array, Array, Bools]:
+    """The same without squaring J up, whatever its rank."""
+    triangle = orthogonalize(columns)
+    shadow = np.einsum("drb,rb->db", triangle.basis, residual)
+    step = -matmul(triangle.inverse.swapaxes(0, 1), shadow)
+    return step, np.sqrt(squared(shadow)), triangle.lengths, (~triangle.kept & ~pinned).any(axis=0)
 
 
 def _pinned(state: _State, columns: Array) -> Bools:
@@ -231,14 +274,17 @@ def _curved_steps(problem: Problem, state: _State, step: Array, slow: Integers) 
     Moments that contradict each other leave residuals that do not vanish, and Gauss–Newton, which ignores their
     curvature, then only creeps.
     """
-    theta, residual, jacobian = (np.take(part, slow, axis=-1) for part in (state.theta, state.residual, state.jacobian))
+    theta, residual, jacobian = state.theta, state.residual, state.jacobian
+    some = problem
+    if slow.size < len(state.which):
+        theta, residual, jacobian = (np.take(part, slow, axis=-1) for part in (theta, residual, jacobian))
+        some = problem.take(slow)
     scale = np.where(state.scale[:, slow] > 0, state.scale[:, slow], 1.0)
-    some = problem.take(slow)
     if isinstance(some, Curved):
         bend = some.curvature(theta, residual)
     else:
         bend = _difference(some, theta, residual, jacobian, 1e-4 * state.noise[slow] / scale)
-    hessian = (np.einsum("rdb,reb->deb", jacobian, jacobian) + bend) / (scale[:, None] * scale)
+    hessian = (inner_products(jacobian.swapaxes(0, 1)) + bend) / (scale[:, None] * scale)
     gradient = np.einsum("rdb,rb->db", jacobian, residual) / scale
     pinned = (theta <= state.low[:, slow]) | (theta >= state.high[:, slow])
     usable = np.flatnonzero(np.isfinite(hessian).all(axis=(0, 1)) & ~pinned.any(axis=0))

@@ -143,18 +143,16 @@ def gram_factor(gram: Array) -> Array:
     """L (K, K, B), lower triangular, with L Lᵀ = gram (B, K, K); dependent terms get an empty column."""
     if len(gram) == 1 and (factor := _cholesky(gram[0])) is not None:
         return factor[..., None]
-    work = np.moveaxis(gram, 0, -1).copy()
-    count = work.shape[0]
+    work = np.ascontiguousarray(np.moveaxis(gram, 0, -1))
     lower = np.zeros_like(work)
-    diagonal = np.array([work[j, j] for j in range(count)])
-    for j in range(count):
+    for j in range(len(work)):
+        column = work[j:, j]
+        if j:
+            column = column - np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
         with np.errstate(invalid="ignore"):
-            kept = work[j, j] > DEPENDENT_SQUARED * diagonal[j]
-        root = np.sqrt(np.where(kept, work[j, j], 1.0))
-        lower[j:, j] = work[j:, j] * np.where(kept, 1.0 / root, 0.0)
-        if j + 1 < count:
-            column = lower[j + 1 :, j]
-            work[j + 1 :, j + 1 :] -= column[:, None] * column[None]
+            kept = column[0] > DEPENDENT_SQUARED * work[j, j]
+        root = np.sqrt(np.where(kept, column[0], 1.0))
+        np.multiply(column, np.where(kept, 1.0 / root, 0.0), out=lower[j:, j])
     return lower
 
 
@@ -276,6 +274,14 @@ def cholesky(matrix: Array, tolerance: float | None = None) -> Array:
         lower[j, j] = root
         np.divide(column[1:], root, out=lower[j + 1 :, j])
     return lower
+
+
+def inner_products(rows: Array) -> Array:
+    """Σ_k rows[i, k, b] · rows[j, k, b] for j ≤ i (R, R, B); zeros above the diagonal, which Cholesky does not read."""
+    products = np.zeros((len(rows), len(rows), rows.shape[-1]))
+    for j in range(len(rows)):
+        np.einsum("kb,ikb->ib", rows[j], rows[j:], out=products[j:, j])
+    return products
 
 
 def solve_lower(lower: Array, right: Array) -> Array:
