@@ -15,7 +15,7 @@ import numpy as np
 
 from sourcewise.moments.base import Evidence, Variance
 from sourcewise.moments.compiled import Integers
-from sourcewise.numerics.linalg import Array
+from sourcewise.numerics.linalg import DEPENDENT, Array
 
 Stacking = Literal["stacked", "pooled"]
 
@@ -89,7 +89,7 @@ class Blocks:
         """A_b (M_b, K_b, B) with A_b A_bᵀ = Ω_b, about the mean if `centred`."""
         parts = [part.factor(theta, self.errors) for part in self.evidence.values()]
         if self.stacking == "stacked":
-            return [part[:, 1:] if self.centred else part for part in parts]
+            return [_about_mean(part) if self.centred else part for part in parts]
         return [self._pool(parts)]
 
     def crosses(self, theta: Array, along: list[Array]) -> list[Array]:
@@ -132,9 +132,23 @@ class Blocks:
             mean = np.einsum("msb,sb->mb", firsts, shares)
             for k, column in enumerate(columns):
                 column[:, 0] -= mean * shares[k]
+            return _without_constants(np.concatenate(columns, axis=1), mean)
         return np.concatenate(columns, axis=1)
 
     def take(self, which: Integers) -> Self:
         """The problems at these positions."""
         narrowed = {name: part.take(which) for name, part in self.evidence.items()}
         return replace(self, evidence=narrowed)
+
+
+def _about_mean(rows: Array) -> Array:
+    """A factor (M, K, B) without its first column, which holds the means."""
+    return _without_constants(rows[:, 1:], rows[:, 0])
+
+
+def _without_constants(rows: Array, mean: Array) -> Array:
+    """Exact zeros for a moment that is the same in all rows: what is left of it there are rounding errors, and their
+    inverse would be a weight beyond all others."""
+    with np.errstate(invalid="ignore"):
+        constant = np.einsum("mkb,mkb->mb", rows, rows) <= (DEPENDENT * mean) ** 2
+    return np.where(constant[:, None], 0.0, rows) if constant.any() else rows

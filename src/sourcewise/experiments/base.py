@@ -18,6 +18,7 @@ from sourcewise.spec.study import Study
 
 STACKED = " stacked"
 BY_VARIANCE = ", by variance"
+PLAIN = ", two-step weights"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Experiment:
     budgets: tuple[float, ...]
     policies: Mapping[str, Policy]
     claims: Callable[[Findings], list[Verdict]]
+    weights: str = "two-step"
+    """Of the stacked estimates: "shrunk" where few rows of a source have to weigh many moments."""
     by_variance: tuple[str, ...] = ()
     """Policies that also aim at the least variance instead of the nearest mix."""
     mixes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -53,16 +56,21 @@ class Experiment:
 
     @cached_property
     def strategies(self) -> dict[str, Strategy]:
-        """Every policy that plays, the oracle first: the paper's, then each of them with stacked estimates."""
+        """Every policy that plays, the oracle first: the paper's, then each of them with stacked estimates. What
+        shrunk weights change is seen at the oracle, which plays with the others as well."""
         known: dict[str, Policy] = {ORACLE: oracle_policy(self.best("pooled")), **self.policies}
         found = {name: Strategy(policy, "pooled") for name, policy in known.items()}
         found |= {name: Strategy(Fixed(mix), "pooled") for name, mix in self.mixes.items()}
-        found[ORACLE + STACKED] = Strategy(oracle_policy(self.best("stacked")))
-        found |= {name + STACKED: Strategy(policy) for name, policy in self.policies.items()}
+        best = oracle_policy(self.best("stacked"))
+        ours: dict[str, Policy] = {ORACLE + STACKED: best}
+        ours |= {name + STACKED: policy for name, policy in self.policies.items()}
         for name in self.by_variance:
             policy = self.policies[name]
             assert isinstance(policy, ETG)
-            found[name + STACKED + BY_VARIANCE] = Strategy(replace(policy, aim="variance"))
+            ours[name + STACKED + BY_VARIANCE] = replace(policy, aim="variance")
+        found |= {name: Strategy(policy, "stacked", self.weights) for name, policy in ours.items()}
+        if self.weights != "two-step":
+            found[ORACLE + STACKED + PLAIN] = Strategy(best, "stacked", "two-step")
         return found
 
     def adaptive(self) -> list[str]:

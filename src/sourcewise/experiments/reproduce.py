@@ -90,11 +90,12 @@ def write_findings(found: Findings, out: Path, how: str = "") -> Path:
 
 
 def _intro(found: Findings) -> str:
+    weighed = " and weigh them by shrunk variances" if found.experiment.weights == "shrunk" else ""
     return (
         f"{found.main.runs:,} runs of every policy at every budget. All policies and budgets of a run read the same "
         f"rows, and no run is left out. Policies without a further word estimate as the paper does, from moments "
-        f"pooled over all rows; those called “stacked” keep the moments of the sources apart. Regret is measured "
-        f"against an oracle that keeps to the best mix for pooled estimates at the true parameters."
+        f"pooled over all rows; those called “stacked” keep the moments of the sources apart{weighed}. Regret is "
+        f"measured against an oracle that keeps to the best mix for pooled estimates at the true parameters."
     )
 
 

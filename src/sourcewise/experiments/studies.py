@@ -112,6 +112,7 @@ def confounder_mediator() -> Experiment:
             "etg_fs": ETG((0.2, 0.4, 0.6, 0.8, 1.0), per="rows"),
         },
         claims.confounder_mediator,
+        weights="shrunk",
         by_variance=("etg_fb",),
     )
 
@@ -151,6 +152,7 @@ def ihdp() -> Experiment:
             "etg_fs": ETG((0.4, 0.8, 1.0), per="rows"),
         },
         claims.ihdp,
+        weights="shrunk",
         by_variance=("etg_fb",),
         mixes={"published oracle": {"weight": 0.594, "smoking": 0.0, "both": 0.406}},
         large_budget=10_000.0,

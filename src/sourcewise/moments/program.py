@@ -134,8 +134,12 @@ def _power(k: int, exponent: Fraction) -> Instruction:
         return lambda held: held[k]
     if exponent == 2:
         return lambda held: held[k] * held[k]
+    if exponent == 3:
+        return lambda held: held[k] * held[k] * held[k]
     if exponent == -1:
         return lambda held: np.divide(1.0, held[k])  # not Python's division, which raises at zero
+    if exponent == -2:
+        return lambda held: np.divide(1.0, held[k] * held[k])  # a general power takes ten times as long
     if exponent == Fraction(1, 2):
         return lambda held: np.sqrt(held[k])
     power = float(exponent)

@@ -22,7 +22,8 @@ class GramEvidence:
         assert source.separable is not None
         self._source = source
         self._forms = source.separable
-        self._gram = gram
+        self._whole = gram
+        self._which: Integers | None = None
         self._centre = centre
         self._seen: tuple[bytes, tuple[Array, Array]] = b"", (rows, rows)
         self.rows = rows
@@ -30,6 +31,11 @@ class GramEvidence:
     @property
     def positions(self) -> tuple[int, ...]:
         return self._source.moments
+
+    @cached_property
+    def _gram(self) -> Array:
+        """P (B, K, K), by far the largest of all: a search, which narrows its problems at every step, never asks."""
+        return self._whole if self._which is None else self._whole[self._which]
 
     @cached_property
     def _means(self) -> Array:
@@ -122,7 +128,8 @@ class GramEvidence:
         if len(self.rows) == 1:
             return self
         centre = self._centre if self._centre.shape[1] == 1 else self._centre[:, which]
-        taken = type(self)(self._source, self.rows[which], self._gram[which], centre)
+        taken = type(self)(self._source, self.rows[which], self._whole, centre)
+        taken._which = which if self._which is None else self._which[which]
         taken.__dict__["_means"] = np.take(self._means, which, axis=1)
         return taken
 

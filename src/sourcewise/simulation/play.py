@@ -37,10 +37,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A policy, and how the data that it collects are turned into estimates: stacked, or pooled as in the paper."""
+    """A policy, and how the data that it collects are turned into estimates: stacked, or pooled as in the paper;
+    moments weighed as the study says, or otherwise."""
 
     policy: Policy
     stacking: Stacking = "stacked"
+    weights: str | None = None
+
+    def scheme(self, study: Study) -> Scheme:
+        return cast(Scheme, self.weights or study.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +108,10 @@ class Block:
             going = going[asked.any(axis=0)]
         else:
             raise SimulationError(f"{strategy.policy!r} does not end after {ROUNDS} rounds")
+        scheme = strategy.scheme(self.study)
         estimate, stderr, converged, level = self._once(
-            ("end", strategy.stacking, weak, *_marks(rows, who)),
-            lambda: self._finish(strategy.stacking, rows, who, weak),
+            ("end", strategy.stacking, scheme, weak, *_marks(rows, who)),
+            lambda: self._finish(strategy.stacking, scheme, rows, who, weak),
         )
         shape = (len(budgets), replications)
         return Outcome(
@@ -160,13 +166,13 @@ class Block:
     def aims(self, strategy: Strategy, place: Position, who: Integers) -> Aims:
         """κ̂ from the rows so far, as `next_order` finds it for one campaign."""
         assert isinstance(strategy.policy, ETG)
-        ridge = strategy.policy.ridge
+        ridge, scheme = strategy.policy.ridge, strategy.scheme(self.study)
 
         def find() -> Aims:
-            blocks = self.blocks(place.rows, who, strategy.stacking)
-            return best_mix(self.setting, blocks, self._estimate(blocks, ridge=ridge), place)
+            blocks = self.blocks(place.rows, who, strategy.stacking, scheme)
+            return best_mix(self.setting, blocks, self._estimate(blocks, scheme, ridge), place)
 
-        return self._once(("aims", strategy.stacking, ridge, *_marks(place.rows, place.budget, who)), find)
+        return self._once(("aims", strategy.stacking, scheme, ridge, *_marks(place.rows, place.budget, who)), find)
 
     def _once(self, question: Hashable, answer: Callable[[], T]) -> T:
         if question in self._known:
@@ -178,32 +184,32 @@ class Block:
         found: T = self._known[question]
         return found
 
-    def blocks(self, rows: Array, who: Integers, stacking: Stacking) -> Blocks:
+    def blocks(self, rows: Array, who: Integers, stacking: Stacking, scheme: Scheme) -> Blocks:
         """The evidence of problems in which the same sources have rows."""
         parts = {
             name: self.streams[name].evidence(counts.astype(np.int64), who)
             for name, counts in zip(self.study.sources, rows, strict=True)
             if counts[0] > 0 and name in self.streams
         }
-        return Blocks(parts, stacking, "robust", False, len(self.study.moments), MODELLED.get(self.study.weights))
+        return Blocks(parts, stacking, "robust", False, len(self.study.moments), MODELLED.get(scheme))
 
-    def _estimate(self, blocks: Blocks, ridge: float = 0.0) -> Estimates:
-        settings = Settings(cast(Scheme, self.study.weights), ridge)
+    def _estimate(self, blocks: Blocks, scheme: Scheme, ridge: float = 0.0) -> Estimates:
+        settings = Settings(scheme, ridge)
         given = np.repeat(self.compiled.start[:, None], len(blocks.rows), axis=1)
         return estimate(self.study, self.compiled, blocks, settings, given)
 
     def _finish(
-        self, stacking: Stacking, rows: Array, who: Integers, weak: bool
+        self, stacking: Stacking, scheme: Scheme, rows: Array, who: Integers, weak: bool
     ) -> tuple[Array, Array, NDArray[np.bool_], Array]:
         """The final estimates, with the efficient weight: value, standard error, converged, and level of the truth."""
         value, stderr, level = np.full((3, rows.shape[1]), np.nan)
         converged = np.zeros(rows.shape[1], dtype=bool)
         for some in _alike(rows):
-            blocks = self.blocks(rows[:, some], who[some], stacking)
+            blocks = self.blocks(rows[:, some], who[some], stacking, scheme)
             if not blocks.evidence:
                 continue
-            found = self._estimate(blocks)
-            known = infer(self.compiled, blocks, found, "robust", None, self.study.weights in EFFICIENT)
+            found = self._estimate(blocks, scheme)
+            known = infer(self.compiled, blocks, found, "robust", None, scheme in EFFICIENT)
             value[some], stderr[some], converged[some] = known.target, known.stderr, found.converged
             if weak:
                 height = criterion_at(self.compiled, blocks, found.theta, known, self.truth)

@@ -30,7 +30,7 @@ from sourcewise.simulation.results import ORACLE, Simulation, joined
 from sourcewise.simulation.streams import GROUP, Plan, Stream, plan_source
 from sourcewise.simulation.worlds import World, target_truth
 from sourcewise.spec.plain import study_to_plain
-from sourcewise.spec.study import Study
+from sourcewise.spec.study import WEIGHTS, Study
 from sourcewise.statistics.summarize import one_blas_thread
 
 BLOCK = 1024
@@ -83,7 +83,8 @@ class Job:
 
     def plans(self) -> dict[str, Plan]:
         useful = (name for name in self.study.sources if self.study.moments_of(name))
-        return {name: plan_source(self.world, self.study, name) for name in useful}
+        schemes = {game.strategy.scheme(self.study) for game in self.games}
+        return {name: plan_source(self.world, self.study, name, schemes) for name in useful}
 
     def rows(self, name: str) -> int:
         """As many rows of a source as any policy could buy."""
@@ -244,6 +245,9 @@ def games_of(policies: Mapping[str, Policy | Strategy], budgets: Sequence[float]
         strategy = given if isinstance(given, Strategy) else Strategy(given)
         if not isinstance(strategy.policy, Policy):
             raise SimulationError(f"policy {name!r} must be Fixed(...), ETG(...) or ETC(...), not {given!r}")
+        if strategy.weights not in (None, *WEIGHTS):
+            known = ", ".join(map(repr, WEIGHTS))
+            raise SimulationError(f"the weights of policy {name!r} must be one of {known}, not {strategy.weights!r}")
         games.append(Game(name, strategy, amounts))
     return games
 

@@ -9,7 +9,7 @@ Sums are kept every STRIDE rows; what lies between is summed when it is asked fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,14 +54,16 @@ class Plan:
         return len(self.source.variables) + len(self.left) / STRIDE
 
 
-def plan_source(world: World | History, study: Study, name: str) -> Plan:
+def plan_source(world: World | History, study: Study, name: str, schemes: Collection[str] = ()) -> Plan:
+    """`schemes`: how strategies weigh the moments where they do not do as the study says."""
     place = list(study.sources).index(name)
     source = compile_source(study, name)
     pilot = _pilot(world, study, source)
     if source.separable is None:
         return Plan(place, source, (), (), (), np.zeros((0, 0), dtype=np.int64))
     lean = compile_source(study, name, lean=True)
-    if study.weights not in NORMAL_THEORY and _near_origin(lean, pilot):
+    modelled = any(scheme in NORMAL_THEORY for scheme in (study.weights, *schemes))
+    if not modelled and _near_origin(lean, pilot):
         source, centre = lean, dict.fromkeys(lean.atoms, 0.0)
     else:
         centre = choose_centre(source, pilot)
