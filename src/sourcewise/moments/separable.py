@@ -11,7 +11,7 @@ from sourcewise.errors import EstimationError
 from sourcewise.moments.base import Variance
 from sourcewise.moments.compiled import Coefficients, CompiledSource, Integers
 from sourcewise.moments.normal import Hermite, Implied, degree, implied, shrinkage
-from sourcewise.numerics.linalg import Array, gram_factor, matmul, orthogonalize
+from sourcewise.numerics.linalg import ROUNDING, Array, gram_factor, matmul, orthogonalize
 
 
 class GramEvidence:
@@ -203,8 +203,16 @@ class GramEvidence:
         return dense
 
     def _value_rows(self, forms: Coefficients, theta: Array, root: Array) -> Array:
-        """C L (M, K, B)."""
-        return matmul(self._dense(forms, theta), root)
+        """C L (M, K, B), exact zeros for a moment that neither the rows nor the parameters move, as when the column
+        that all its terms share is zero in every row: its rounding errors would be inverted to a weight."""
+        dense = self._dense(forms, theta)
+        rows = matmul(dense, root)
+        size = np.einsum("mkb,kb->mb", np.abs(dense), np.sqrt(np.einsum("kjb,kjb->kb", root, root)))
+        faint = np.einsum("mkb,mkb->mb", rows, rows) <= (ROUNDING * size) ** 2
+        if faint.any() and forms is self._forms.moments:
+            pull = np.abs(self.mean_and_slope(theta)[1] * theta).sum(axis=1)
+            rows[np.broadcast_to((faint & (pull <= ROUNDING * size))[:, None], rows.shape)] = 0.0
+        return rows
 
     def _all_rows(self, forms: Coefficients, theta: Array, root: Array) -> tuple[Array, Array]:
         """C L (M, K, B) and (∂C/∂θ) L (D, M, K, B)."""
