@@ -23,13 +23,14 @@ def test_it_prints_the_claims_and_writes_data_figures_and_a_page(tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "(figure 2(b))" in done.stdout
     assert "ETC(0.4) keeps a constant regret" in done.stdout
-    files = {str(path.relative_to(tmp_path / "it")) for path in (tmp_path / "it").rglob("*")}
+    out = tmp_path / "it" / "two-ivs"
+    files = {str(path.relative_to(out)) for path in out.rglob("*")}
     assert {"report.html", "figure.csv", "figure.parquet", "figure.json"} <= files
     for name in ("regret", "regret-stacked", "mixes", "variance", "coverage", "tails"):
         assert {f"figures/{name}.{suffix}" for suffix in ("png", "svg", "pdf", "html")} <= files
-    cells = json.loads((tmp_path / "it" / "figure.json").read_text())
+    cells = json.loads((out / "figure.json").read_text())
     assert {cell["runs"] for cell in cells} == {40}
-    page = (tmp_path / "it" / "report.html").read_text(encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8")
     assert "sourcewise reproduce two-ivs --runs 40 --seed 1" in page
     assert "<script" not in page
 
@@ -38,14 +39,14 @@ def test_it_prints_the_claims_and_writes_data_figures_and_a_page(tmp_path: Path)
 def test_ctrl_c_keeps_finished_runs_and_the_same_command_goes_on(workers: str, tmp_path: Path) -> None:
     words = ["iv", "--runs", "8192", "--workers", workers, "--out", "it"]
     running = subprocess.Popen([*COMMAND, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    kept = tmp_path / "it" / "runs" / "figure"
+    kept = tmp_path / "it" / "iv" / "runs" / "figure"
     end = time.monotonic() + 240
     while not list(kept.glob("runs-*.npz")) and time.monotonic() < end:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=240)
     assert running.returncode == 130
-    assert "of 8192 runs; they are kept in it/runs/figure, and the same command goes on from there" in said
+    assert "of 8192 runs; they are kept in it/iv/runs/figure, and the same command goes on from there" in said
     assert "Traceback" not in said
     before = {path: path.stat().st_mtime_ns for path in kept.glob("runs-*.npz")}
     assert before

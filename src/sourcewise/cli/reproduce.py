@@ -28,9 +28,10 @@ def reproduce(
 ) -> None:
     """Repeat the paper's experiments, and say which of its claims hold.
 
-    Finished runs are kept below the output folder: after Ctrl-C the same command goes on where it stopped.
+    Every experiment has a folder of its own below the output folder. Finished runs are kept there: after Ctrl-C the same
+    command goes on where it stopped.
 
-    Example: sourcewise reproduce iv --runs 2000 --workers 2 --out iv
+    Example: sourcewise reproduce iv --runs 2000 --workers 2
     """
     from sourcewise.experiments import EXPERIMENTS, carry_out, write_findings
     from sourcewise.experiments.reproduce import Means
@@ -41,7 +42,7 @@ def reproduce(
     executor = None if dask is None else _dask(dask)
     for name in names:
         chosen = draft_lottery(as_published) if name == "draft-lottery" else EXPERIMENTS[name]()
-        folder = out / name if experiment == "all" else out
+        folder = out / (f"{name}-as-published" if as_published and name == "draft-lottery" else name)
         means = Means(runs, seed, workers, executor, folder / "runs")
         how = f"sourcewise reproduce {name} --runs {runs} --seed {seed}" + (" --as-published" if as_published else "")
         try:
