@@ -167,6 +167,25 @@ def test_a_batch_of_unequal_difficulty_is_a_loop_and_agrees_with_scipy() -> None
         assert together.objective[b] <= 2 * other.cost * (1 + 1e-10)
 
 
+def test_a_large_batch_steps_by_another_factorisation_to_the_same_minima() -> None:
+    data = decays(9)
+    start = np.tile([[1.0], [1.0]], (1, 9))
+    few, many = (
+        run(exponential, start, data, noise=0.05),
+        run(exponential, np.tile(start, 40), np.tile(data, 40), noise=0.05),
+    )
+    assert many.converged.all()
+    np.testing.assert_allclose(many.theta, np.tile(few.theta, 40), rtol=1e-9)
+
+
+def test_a_narrow_curved_valley_is_followed_to_its_end() -> None:
+    """A product that is nearly fixed, and a weak pull along it. Steps on the tangent alone have gone a fifth of the way
+    after 500 iterations."""
+    found = run(lambda t, _: [10 * (t[0] * t[1] - 1), 0.01 * (t[1] - 50)], np.array([2.0, 0.5]), max_iterations=250)
+    assert found.converged.all()
+    np.testing.assert_allclose(found.theta[:, 0], [0.02, 50.0], rtol=1e-6)
+
+
 def test_an_optimum_at_a_bound_agrees_with_scipy() -> None:
     lower, upper = np.array([-UNBOUNDED, 1.5]), np.array([0.9, UNBOUNDED])
     found = run(rosenbrock, np.array([-1.2, 2.0]), lower=lower, upper=upper)

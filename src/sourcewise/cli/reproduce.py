@@ -28,7 +28,7 @@ def reproduce(
 ) -> None:
     """Repeat the paper's experiments, and say which of its claims hold.
 
-    Every experiment has a folder of its own below the output folder. Finished runs are kept there: after Ctrl-C the same
+    Every experiment has a folder of its own below the output folder, which keeps finished runs: after Ctrl-C the same
     command goes on where it stopped.
 
     Example: sourcewise reproduce iv --runs 2000 --workers 2

@@ -13,17 +13,8 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.numerics.linalg import (
-    Array,
-    cholesky,
-    descent,
-    inner_products,
-    matmul,
-    orthogonalize,
-    solve_lower,
-    solve_upper,
-    squared,
-)
+from sourcewise.numerics.linalg import Array, descent, inner_products, squared
+from sourcewise.numerics.steps import damped_step, undamped
 
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -41,13 +32,6 @@ MAX_DAMPING = 1e12
 
 SLOW = 0.03
 """Gauss–Newton that shrinks the remaining step by less than this, near the end, is helped by the curvature."""
-
-MANY = 256
-"""From so many problems on, the products JᵀJ of those that are well determined are worth factorising."""
-
-FIRM = 1e-3
-"""Well determined: this fraction of each slope's square, or more, is new. Steps from JᵀJ keep twelve digits then."""
-
 
 AHEAD = 0.1
 """How far along a step its curvature is looked at."""
@@ -192,44 +176,14 @@ def _step(state: _State) -> tuple[Array, Array]:
     pinned = _pinned(state, columns)
     if pinned.any():
         columns = columns * ~pinned[:, None]
-    step, size, lengths, loose = _undamped(columns, state.residual, pinned)
+    step, size, lengths, loose = undamped(columns, state.residual, pinned)
     state.scale = np.maximum(state.scale, lengths)
     damping = np.maximum(state.damping, np.where(loose, 1e-8, 0.0))
     damped = np.flatnonzero(damping > 0)
     if damped.size:
         chosen = (np.take(part, damped, axis=-1) for part in (columns, state.residual, damping, state.scale))
-        step[:, damped] = _damped(*chosen)
+        step[:, damped] = damped_step(*chosen)
     return step, size
-
-
-def _undamped(columns: Array, residual: Array, pinned: Bools) -> tuple[Array, Array, Array, Bools]:
-    """argmin ‖Jδ + r‖ (D, B), the change ‖Jδ‖ (B,), lengths of J's columns (D, B), and where δ is not unique (B,)."""
-    if columns.shape[-1] < MANY:
-        return _by_rank(columns, residual, pinned)
-    products = inner_products(columns)
-    index = np.arange(len(columns))
-    lengths = np.sqrt(products[index, index])
-    unit = np.where(lengths > 0, lengths, 1.0)
-    products /= unit[:, None] * unit
-    products[index, index] = 1.0
-    factor = cholesky(products)
-    shadow = solve_lower(factor, np.einsum("drb,rb->db", columns, residual) / unit)
-    step, size = -solve_upper(factor, shadow) / unit, np.sqrt(squared(shadow))
-    loose = np.zeros(len(size), dtype=bool)
-    firm = (factor[index, index].min(axis=0) ** 2 > FIRM) & ((lengths > 0) | pinned).all(axis=0)
-    rest = np.flatnonzero(~firm)
-    if rest.size:
-        few = _by_rank(np.take(columns, rest, axis=-1), residual[:, rest], pinned[:, rest])
-        step[:, rest], size[rest], lengths[:, rest], loose[rest] = few
-    return step, size, lengths, loose
-
-
-def _by_rank(columns: Array, residual: Array, pinned: Bools) -> tuple[Array, Array, Array, Bools]:
-    """The same without squaring J up, whatever its rank."""
-    triangle = orthogonalize(columns)
-    shadow = np.einsum("drb,rb->db", triangle.basis, residual)
-    step = -matmul(triangle.inverse.swapaxes(0, 1), shadow)
-    return step, np.sqrt(squared(shadow)), triangle.lengths, np.asarray((~triangle.kept & ~pinned).any(axis=0))
 
 
 def _pinned(state: _State, columns: Array) -> Bools:
@@ -240,18 +194,6 @@ def _pinned(state: _State, columns: Array) -> Bools:
     gradient = np.einsum("drb,rb->db", columns, state.residual)
     outward = (at_low & (gradient > 0)) | (at_high & (gradient < 0))
     return np.asarray(outward | (at_low & at_high))
-
-
-def _damped(columns: Array, residual: Array, damping: Array, scale: Array) -> Array:
-    """argmin ‖Jδ + r‖² + λ‖Sδ‖², as one least-squares problem with D more rows."""
-    dimension, count, batch = columns.shape
-    tall = np.zeros((dimension, count + dimension, batch))
-    tall[:, :count] = columns
-    weights = np.sqrt(damping) * np.where(scale > 0, scale, 1.0)
-    tall[np.arange(dimension), count + np.arange(dimension)] = weights
-    triangle = orthogonalize(tall)
-    shadow = np.einsum("drb,rb->db", triangle.basis[:, :count], residual)
-    return -matmul(triangle.inverse.swapaxes(0, 1), shadow)
 
 
 def _bend(problem: Problem, state: _State, step: Array) -> None:
@@ -269,7 +211,7 @@ def _bend(problem: Problem, state: _State, step: Array) -> None:
     ahead = problem.take(damped).residual(theta + AHEAD * delta)[0]
     bent = ((ahead - residual) / AHEAD - np.einsum("rdb,db->rb", jacobian, delta)) / AHEAD
     free = (delta != 0)[:, None]  # what a bound holds stays where it is
-    second = _damped(jacobian.swapaxes(0, 1) * free, bent, state.damping[damped], scale)
+    second = damped_step(jacobian.swapaxes(0, 1) * free, bent, state.damping[damped], scale)
     good = squared(scale * second) <= BENT**2 * squared(scale * delta)
     step[:, damped] += np.where(good, second, 0.0)
 
