@@ -39,6 +39,9 @@ SETTLED = 1e-8
 ELSEWHERE = 8
 """Further starts for a search that did not converge from the only one there is."""
 
+BRIEF = 30
+"""Iterations of each: a start that leads somewhere shows it soon, and the others only go the same endless way again."""
+
 REACHES = (1.0, 3.0, 10.0, 30.0)
 """How many standard errors away from the two-step estimate the search for the CUE starts, besides from there."""
 
@@ -182,7 +185,8 @@ def _first_step(
         # Searches from elsewhere stand side by side, so that a few lost problems do not cost many short calls.
         tries = np.tile(lost, ELSEWHERE)
         start = _elsewhere(search.theta[:, lost], settings.seed)
-        found = _settled(compiled, blocks.take(tries), weight.take(tries), start, settings)
+        brief = replace(settings, max_iterations=min(settings.max_iterations, BRIEF))
+        found = _settled(compiled, blocks.take(tries), weight.take(tries), start, brief)
         ends = [search.take(lost), *(found.take(k) for k in np.arange(len(tries)).reshape(ELSEWHERE, -1))]
         best, minima[lost] = _best(blocks.take(lost), weight.take(lost), ends)
         search = search.put(lost, best)
