@@ -238,9 +238,15 @@ def desired_rows(policy: Policy, position: Position, step: Round, kappa: Array) 
     return np.where(affordable, wanted, by_money)
 
 
+ANY = 1e-6
+"""Rows of every source, so that none counts as not wanted."""
+
+
 def whole_round(policy: Policy, position: Position, step: Round, wanted: Array) -> Array:
     """Whole rows (S, B): the round's number of rows where the policy counts rows, else as many as its money buys."""
-    by_money = whole_rows(wanted, position.costs, step.money, position.room).astype(np.float64)
+    # What an early round leaves would come back as a round of its own, so it goes to any source; at the end it is left.
+    early = step.money < position.left * (1 - 1e-9)
+    by_money = whole_rows(wanted + ANY * early, position.costs, step.money, position.room).astype(np.float64)
     if not isinstance(policy, ETG) or policy.per == "budget":
         return by_money
     counted = whole_rows(wanted, np.ones_like(position.costs), step.rows, position.room).astype(np.float64)

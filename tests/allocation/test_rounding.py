@@ -45,10 +45,20 @@ def test_promises(order: tuple[list[float], list[float], float, list[float], lis
     spent = sum((Fraction(cost) * int(count) for cost, count in zip(costs, rows, strict=True)), Fraction(0))
     money = Fraction(budget)
     assert spent <= money * (1 + Fraction(1, 10**9))
+    more_exists = [rows[i] + lot <= capacities[i] for i, lot in enumerate(lots)]
+    short = np.maximum(np.minimum(wanted, capacities) - bought, 0.0)  # less than 1e-9 of a lot of it is not wanted
+    share = min(1.0, budget / max(float(np.dot(short, costs)), 1e-300))
+    idle = not any(want > 0 and more for want, more in zip(short, more_exists, strict=True))
     for i, lot in enumerate(lots):
         assert new[i] == 0 or rows[i] <= capacities[i]
-        more_exists = rows[i] + lot <= capacities[i]
-        assert not more_exists or spent + lot * Fraction(costs[i]) > money
+        bought_if_there = more_exists[i] and (short[i] * share > 1e-6 * lot or idle)
+        assert not bought_if_there or spent + lot * Fraction(costs[i]) > money
+
+
+def test_a_source_that_is_not_wanted_gets_no_stray_rows() -> None:
+    assert whole_rows([0.0, 228.6], [1.0, 3.5], 800.0).tolist() == [0, 228]
+    assert whole_rows([432.8, 0.0, 104.8], [1.0, 3.0, 3.5], 800.0).tolist()[1] == 0
+    assert whole_rows([0.0, 228.6], [1.0, 3.5], 800.0, [np.inf, 100]).tolist() == [450, 100]  # nothing else is left
 
 
 @settings(deadline=None, max_examples=200)

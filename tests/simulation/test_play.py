@@ -65,7 +65,7 @@ def test_the_orders_and_the_estimate_are_those_of_a_campaign(name: str, stacking
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_no_policy_overspends_and_none_leaves_a_row_that_it_could_buy(name: str) -> None:
+def test_no_policy_overspends_and_none_leaves_money_for_a_wanted_row(name: str) -> None:
     experiment = EXPERIMENTS[name]()
     policies = {k: s for k, s in experiment.strategies.items() if s.stacking == "stacked" or k == "oracle"}
     budgets = experiment.budgets[:2] if name == "draft-lottery" else experiment.budgets[::4]
@@ -75,7 +75,23 @@ def test_no_policy_overspends_and_none_leaves_a_row_that_it_could_buy(name: str)
         money = np.einsum("s,skr->kr", prices, outcome.rows)
         assert money == pytest.approx(outcome.spent)
         assert (money <= outcome.budgets[:, None] * (1 + 1e-9)).all()
-        assert (money > outcome.budgets[:, None] - prices.min()).all()
+        dearest = np.where(outcome.rows > 0, prices[:, None, None], 0.0).max(axis=0)  # the last to be wanted, at worst
+        assert (money > outcome.budgets[:, None] - dearest).all()
+
+
+def test_a_source_that_a_mix_leaves_out_gets_no_stray_rows() -> None:
+    """Money is left for two rows at 1 each; two rows are no sample, and moments of theirs ruined one estimate in 20."""
+    it = EXPERIMENTS["ihdp"]()
+    found = sw.simulate(it.world, it.study, {"all": it.strategies["collect_all stacked"]}, [800.0], runs=64, seed=1)
+    assert (found.outcomes["all"].rows[:, 0] == np.array([[0], [0], [228]])).all()
+    assert found.cell("all", 800.0).not_converged == 0
+
+
+def test_a_round_too_small_for_a_wanted_row_does_not_end_a_campaign() -> None:
+    study = sw.Study(["x - m"], "m", {"dear": sw.Source("x", 50.0), "cheap": sw.Source("x", 60.0)})
+    world = sw.FunctionWorld(lambda random, n: {"x": random.normal(size=n)}, 0.0)
+    found = sw.simulate(world, study, {"small": sw.ETG(0.02)}, [2000.0], runs=8, seed=1)
+    assert (found.outcomes["small"].spent > 2000 - 60).all()
 
 
 def test_policies_that_come_to_the_same_rows_get_the_same_answer() -> None:

@@ -1,12 +1,13 @@
-"""Whole rows from real ones: as near to what is wanted as the money allows, and no money left that buys a row.
+"""Whole rows from real ones: as near to what is wanted as the money allows, and no money left that buys a wanted row.
 
 A source is bought in lots (of one row, usually). First every source gets the whole part of what is wanted; then, while
 some source with free capacity still fits the money, the one with the largest shortfall against what is wanted,
-counted in lots, gets one more (the first in order among equals).
+counted in lots, gets one more (the first in order among equals). A source of which nothing is wanted gets nothing
+either, while another one has rows: two or three stray rows are no sample, and moments of theirs can ruin an estimate.
 
 Costs are binary floats: three rows at 0.1 cost a hair more than 0.3. So money counts as enough for a lot when it lacks
 less than 1e-9 of the budget and less than a thousandth of the lot. In exact arithmetic the rows never cost more than
-budget·(1 + 1e-9), and no lot fits into the money that is left.
+budget·(1 + 1e-9), and no lot that is wanted fits into the money that is left.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ Whole = NDArray[np.int64]
 
 TOLERANCE = 1e-9 * (1 - 1e-5)
 """A little less than what is promised, for the rounding errors of the sums here."""
+
+SLIGHT = 1e-9
+"""Lots: less of a source is not wanted, it is a rounding error of what was wanted."""
 
 LARGEST = 2.0**53
 """Above this, not every whole number is a float."""
@@ -83,7 +87,8 @@ def _buy(desired: Array, price: Array, room: Array, money: Array, spent: Array) 
     enough = price - np.minimum(TOLERANCE * money, 1e-3 * price)
     while True:
         left = money - spent - np.sum(count * price, axis=0)
-        fits = (count < room) & (enough <= left)
+        has, wanted = count < room, desired > SLIGHT
+        fits = has & (enough <= left) & (wanted | ~(wanted & has).any(axis=0))
         if not fits.any():
             return np.asarray(count)
         round_price = np.sum(price * fits, axis=0)

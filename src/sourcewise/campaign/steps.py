@@ -98,7 +98,8 @@ def _why_over(seen: Seen) -> str:
     least = min(source.cost for name, source in seen.terms.study.sources.items() if name not in seen.terms.retired)
     if left < least * 1e-6:
         return "the budget is spent"
-    return f"the budget is spent: what is left, {left:g}, buys no row"
+    kind = "no row" if left < least * (1 - 1e-9) else "no row of a source that is wanted"
+    return f"the budget is spent: what is left, {left:g}, buys {kind}"
 
 
 def first_tightest(seen: Seen, found: Fit) -> float | None:
