@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 
@@ -63,12 +64,13 @@ def test_hostile_texts(name: str) -> None:
             ran.append(event)
 
     sys.addaudithook(watch)
-    start = time.process_time()
+    gc.collect()  # what other tests left, and their threads, are not this one's work
+    start = time.thread_time()
     try:
         with pytest.raises(sw.StudyError, match=said) as error:
             read_graph(text)
     finally:
-        spent, watching = time.process_time() - start, False
+        spent, watching = time.thread_time() - start, False
     assert spent < 0.5
     assert not ran
     assert len(str(error.value)) < 1000
@@ -84,10 +86,10 @@ def test_hostile_objects() -> None:
         (nx.DiGraph([(1, 2)]), "cannot name"),
         (3, "text"),
     ):
-        start = time.process_time()
+        start = time.thread_time()
         with pytest.raises(sw.StudyError, match=said):
             sw.Study.from_graph(given, "effect(X -> Y)", {"a": sw.Source("X Y")})
-        assert time.process_time() - start < 0.5
+        assert time.thread_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
